@@ -15,8 +15,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces
-from digest.bounces import OptOutKind
+from digest.bounces.opt_outs import OptOutKind, mark_saved, subscriber_hash, unsaved_opt_outs
 from digest.db.tables import OptOut, Subscriber
 from digest.site_profile import Site
 
@@ -56,10 +55,10 @@ def save_opt_outs_in_batches(session: Session, site: Site, path: Path, *, now: d
     After a crash before the commit, the next call appends the same lines again, which does no harm.
     """
     saved = 0
-    while rows := bounces.unsaved_opt_outs(session, limit=BATCH_ROWS):
+    while rows := unsaved_opt_outs(session, limit=BATCH_ROWS):
         hashes = subscriber_hashes(session, site, rows)
         append_lines(path, [line_of(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows])
-        bounces.mark_saved(session, [row.id for row in rows], now=now)
+        mark_saved(session, [row.id for row in rows], now=now)
         session.commit()
         saved += len(rows)
     return saved
@@ -69,7 +68,7 @@ def subscriber_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> d
     """Return the keyed hashes that identify the subscribers of these opt-outs, keyed by subscriber id."""
     ids = {row.subscriber_id for row in rows if not row.hmac}
     found = session.execute(select(Subscriber.id, Subscriber.created_at).where(Subscriber.id.in_(ids)))
-    return {number: bounces.subscriber_hash(site, number, created_at) for number, created_at in found}
+    return {number: subscriber_hash(site, number, created_at) for number, created_at in found}
 
 
 def line_of(row: OptOut, hmac: str) -> str:

@@ -14,9 +14,11 @@ from typing import cast
 from sqlalchemy import Table, delete, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
+from digest import db
 from digest.backups.opt_out_file import SavedOptOut
-from digest.bounces import OptOutKind, SuppressionReason
+from digest.bounces import opt_outs
+from digest.bounces.opt_outs import OptOutKind
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import OptOut, Subscriber, Suppression
 from digest.site_profile import Site
 from digest.subscribers import erasure, unsubscribe_and_undo
@@ -74,7 +76,7 @@ def apply_to_subscriber(
     subscriber = session.get(Subscriber, number)
     if subscriber is None:
         return False
-    hmac = bounces.subscriber_hash(site, number, subscriber.created_at)
+    hmac = opt_outs.subscriber_hash(site, number, subscriber.created_at)
     kinds = [one.kind for one in events if one.hmac == hmac]
     if OptOutKind.ERASED in kinds:
         erasure.erase_subscriber(session, site, subscriber, now=now)

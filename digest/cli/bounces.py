@@ -49,16 +49,17 @@ def show_list(
         digest bounces list
         digest bounces list --domain example.org --kind hard
     """
-    from digest import bounces
+    from digest.bounces import bounce_score
+    from digest.bounces.failure_kinds import FailureKind
 
     chosen: dict[str, Any] = {
         "domain": domain,
-        "kind": parse_choice("--kind", kind, bounces.FailureKind),
+        "kind": parse_choice("--kind", kind, FailureKind),
     }
 
     def rows(limit: int | None) -> Iterator[dict[str, Any]]:
-        for row, email in bounces.list_failures(work.session, **chosen, limit=limit):
-            yield bounces.failure_report(row) | {"email": email}
+        for row, email in bounce_score.list_failures(work.session, **chosen, limit=limit):
+            yield bounce_score.failure_report(row) | {"email": email}
 
     return listing(
         rows,
@@ -69,7 +70,7 @@ def show_list(
         shrinks="reply to",
         empty="No bounces.",
         limit=limit,
-        total=partial(bounces.count_failures, work.session, **chosen),
+        total=partial(bounce_score.count_failures, work.session, **chosen),
         hint=" Narrow with --domain or --kind.",
     )  # fmt: skip
 
@@ -98,9 +99,9 @@ def forgive(
         digest bounces forgive --domain example.org
         digest bounces forgive --domain example.org --since 2026-11-19
     """
-    from digest import bounces
+    from digest.bounces import broken_domains
 
-    failures, freed = bounces.forgive_domain(
+    failures, freed = broken_domains.forgive_domain(
         work.session, domain=domain, since=start or now - A_DAY, now=now, is_dry_run=dry_run
     )
     again = plurals.count(freed, "address", "addresses")
@@ -121,9 +122,9 @@ def accept(
         digest bounces accept --domain example.org --dry-run
         digest bounces accept --domain example.org --since 2026-11-19
     """
-    from digest import bounces
+    from digest.bounces import broken_domains
 
-    number = bounces.accept_failures(
+    number = broken_domains.accept_failures(
         work.session, domain=domain, since=start or now - A_DAY, now=now, is_dry_run=dry_run
     )
     addresses = plurals.count(number, "address", "addresses")

@@ -54,10 +54,11 @@ def operator_name() -> str:
 
 def save_opt_outs(context: AppContext) -> None:
     """Append new opt-outs to the file that a restore reads, unless a running scheduler does this."""
-    from digest import bounces, heartbeats
+    from digest import heartbeats
+    from digest.bounces import opt_outs
 
     with context.read_session() as session:
-        if not bounces.unsaved_opt_outs(session, limit=1) or heartbeats.has_scheduler(
+        if not opt_outs.unsaved_opt_outs(session, limit=1) or heartbeats.has_scheduler(
             session, context.clock()
         ):
             return

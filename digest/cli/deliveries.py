@@ -178,15 +178,15 @@ def show(
         digest deliveries show 1042
         digest deliveries show '<d-1042@papers.example.org>' --json
     """
-    from digest import bounces
+    from digest.bounces import bounce_score
     from digest.delivery import outbox
 
     row = outbox.find_delivery(work.session, delivery)
     report = as_report(row) | {"press": row.press, "content_hash": row.content_hash}
-    failures = bounces.list_failures(work.session, delivery_id=row.id)
+    failures = bounce_score.list_failures(work.session, delivery_id=row.id)
     report |= {
         "attempts": [attempt_report(attempt) for attempt in outbox.list_attempts(work.session, row.id)],
-        "bounces": [bounces.failure_report(bounce) for bounce, _ in failures],
+        "bounces": [bounce_score.failure_report(bounce) for bounce, _ in failures],
     }
     return CommandResult(report, letter_text(report))
 

@@ -14,7 +14,7 @@ from digest.cli.results import CommandResult, listing
 from digest.errors import NotFound
 
 if TYPE_CHECKING:
-    from digest.bounces import SuppressionEntry
+    from digest.bounces.suppressions import SuppressionEntry
 
 app = group("Manage the suppression list.")
 
@@ -30,10 +30,10 @@ def show_list(work: Workspace) -> CommandResult:
         digest suppressions list
         digest suppressions list --json
     """
-    from digest import bounces
+    from digest.bounces import suppressions
 
     return listing(
-        [asdict(entry) for entry in bounces.list_suppressions(work.session)],
+        [asdict(entry) for entry in suppressions.list_suppressions(work.session)],
         {"since": "since", "reason": "reason", "hash": lambda row: row["hmac"][:12], "note": "note"},
         shrinks="note",
         empty="No address is suppressed.",
@@ -54,10 +54,11 @@ def add(
         digest suppressions add ada@example.org
         digest suppressions add ada@example.org --note 'asked by phone'
     """
-    from digest import addresses, bounces
+    from digest import addresses
+    from digest.bounces import suppressions
 
     address = addresses.parse_address(email).email
-    is_new = bounces.suppress_by_operator(work.session, work.site, address, note, now)
+    is_new = suppressions.suppress_by_operator(work.session, work.site, address, note, now)
     report = {"email": address, "suppressed": True, "new": is_new}
     return CommandResult(report, f"{address} is {'' if is_new else 'already '}suppressed.")
 
@@ -71,13 +72,13 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
         digest suppressions remove ada@example.org
         digest suppressions remove ada@example.org --yes
     """
-    from digest import bounces
+    from digest.bounces import suppressions
 
     with work.reading() as session:
-        plan = removal_plan(bounces.find_suppression(session, work.site, email), email)
+        plan = removal_plan(suppressions.find_suppression(session, work.site, email), email)
     require_yes(plan, yes=yes)
     with work.writing() as session:
-        bounces.unsuppress_by_operator(session, work.site, email, now=now)
+        suppressions.unsuppress_by_operator(session, work.site, email, now=now)
     return CommandResult({"email": email, "suppressed": False}, f"{email} is no longer suppressed.")
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
-from digest import bounces, letters, links
+from digest import letters, links
+from digest.bounces import suppressions
 from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
 from digest.delivery.transports import Message
 from digest.editions.compose import Digest
@@ -74,7 +75,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
             message_id=message_id,
             content_hash=xxh3_128_hexdigest(content),
             recipient_version=context.versions.get(delivery.subscriber_id or 0, ""),
-            address_hash=bounces.address_hmac(context.site, delivery.email or ""),
+            address_hash=suppressions.address_hmac(context.site, delivery.email or ""),
         ),
     )
 

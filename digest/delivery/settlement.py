@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from digest import bounces
+from digest.bounces import bounce_score, report_parser
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.delivery.message_rendering import RenderedDelivery
@@ -185,11 +185,11 @@ class OutcomeRecorder:
         delivery, reader = letter.delivery, letter.recipient
         if delivery.email is None or delivery.letter == "alarm":
             return
-        bounces.record_failure(
+        bounce_score.record_failure(
             self.outbox.session,
             self.site,
             delivery.email,
-            bounces.failure_of_reply(outcome.code, outcome.reply, phase=outcome.phase),
+            report_parser.failure_of_reply(outcome.code, outcome.reply, phase=outcome.phase),
             now=now,
             delivery_id=delivery.id,
             cadence=reader.schedule.cadence if reader else "daily",

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from digest import bounces
+from digest.bounces import suppressions
 from digest.db.tables import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits import Wait
@@ -70,11 +70,11 @@ class WindowCheck:
         A confirmation that lets the owner lift the suppression may be sent.
         """
         emails = {delivery.email for delivery in window if delivery.email}
-        suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
+        suppressed = suppressions.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
         confirmations = [delivery for delivery in found if outbox.may_reach_suppressed(delivery)]
         emails = {delivery.email for delivery in confirmations if delivery.email}
-        permanent = bounces.find_suppressed(self.outbox.session, self.site, emails, permanently=True)
+        permanent = suppressions.find_suppressed(self.outbox.session, self.site, emails, permanently=True)
         listed = {each.id for each in found}
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 

@@ -13,10 +13,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, failpoints, links
-from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
-from digest.bounces.report_parser import AUTOMATIC_REPLY, failure_of_text
-from digest.bounces.ses_notices import is_topic_arn
+from digest import failpoints, links
+from digest.bounces import bounce_score, ses_notices
+from digest.bounces.report_parser import AUTOMATIC_REPLY, Complaint, Failure, NoActionNeeded, failure_of_text
+from digest.bounces.ses_notices import NoticeReport, is_topic_arn
 from digest.db.tables import Delivery, DeliveryState, InboundMail, MailPurpose, MailState, Subscriber
 from digest.inbound import (
     answered_letter,
@@ -265,7 +265,9 @@ def count_quoted_complaint(context: MailContext, row: InboundMail, report: Compl
     if quoted.is_group:
         return record_members_report(context, quoted, report)
     if quoted.delivery_id is not None and quoted.email is not None:
-        bounces.store_report(session, site, quoted.email, report, now=now, delivery_id=quoted.delivery_id)
+        bounce_score.store_report(
+            session, site, quoted.email, report, now=now, delivery_id=quoted.delivery_id
+        )
     unsubscribe_and_undo.unsubscribe(session, site, quoted.subscriber, now=now)
     return f"subscriber {quoted.subscriber.id} unsubscribed: a complaint quoted a letter to this subscriber"
 
@@ -318,7 +320,7 @@ def apply_confirmation(
 
 def apply_notice(context: MailContext, row: InboundMail) -> str:
     """Count the bounce or complaint in a provider's notice, whose signature was verified earlier."""
-    notice = bounces.read_notice(row.content)
+    notice = ses_notices.read_notice(row.content)
     if notice is None:
         raise MailIgnored("the mail is not a known SES notice")
     if isinstance(notice.report, NoActionNeeded):
@@ -347,7 +349,7 @@ def count_report(context: MailContext, recipient: IdentifiedRecipient, report: F
         return "about a letter that counts against no address"
     if recipient.is_group and is_of_member(report, recipient.email):
         return record_members_report(context, recipient, report)
-    result = bounces.record_failure(
+    result = bounce_score.record_failure(
         context.session,
         context.site,
         recipient.email,
@@ -384,7 +386,7 @@ def record_members_report(
     """
     if isinstance(report, Failure):
         return "a failure at one member of a group; it counts against no address"
-    bounces.store_report(
+    bounce_score.store_report(
         context.session, context.site, recipient.email or "", report,
         now=context.now, delivery_id=recipient.delivery_id,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from digest import bounces
+from digest.bounces import suppressions
 from digest.db.tables import Subscriber
 from digest.errors import NotFound, UsageError
 from digest.inbound import (
@@ -68,7 +68,7 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     check_person(mail, email)
     if len(mail.unclear) == len(mail.commands) and writer_checks.reads_as_automatic(mail.message):
         return mail_without_command.answer(context, mail)
-    if reader is not None and not bounces.is_suppressed(context.session, context.site, email):
+    if reader is not None and not suppressions.is_suppressed(context.session, context.site, email):
         return reply_to_reader(context, reader, mail)
     answer = sign_up_requests.ask_to_subscribe if mail.is_sign_up else mail_without_command.answer_stranger
     return answer(context, mail, email, subscriber)

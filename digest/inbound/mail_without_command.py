@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from digest import addresses, bounces, links
+from digest import addresses, links
+from digest.bounces import suppressions
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import planned_letters
@@ -152,7 +153,7 @@ def check_writer(context: MailContext, mail: CommandMail, email: str) -> None:
         raise MailIgnored("the mail is marked as spam or as forged")
     if writer_checks.is_automatic(mail.message):
         raise MailIgnored("a mail program wrote the message")
-    if bounces.is_suppressed(context.session, context.site, email):
+    if suppressions.is_suppressed(context.session, context.site, email):
         raise MailIgnored("the writer's address is suppressed")
 
 

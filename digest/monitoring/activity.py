@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from digest.bounces import FailureKind
+from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables import (
     BounceRow,
     Delivery,

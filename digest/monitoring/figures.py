@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, String, cast, func, literal, select, text,
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from digest import heartbeats
-from digest.bounces import FailureKind, SuppressionReason
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import (
     BounceRow,
     Delivery,

@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, plurals
-from digest.bounces import FailureKind
+from digest import plurals
+from digest.bounces.broken_domains import frozen_domains
+from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables import (
     Attempt,
     BounceRow,
@@ -212,7 +213,7 @@ def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
 
 def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem for each domain where many addresses failed at once; many domains share one problem."""
-    broken = bounces.frozen_domains(session, since=now - DAY)
+    broken = frozen_domains(session, since=now - DAY)
     if len(broken) > FEW_DOMAINS:
         yield Problem(
             cause="frozen-many",

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
+from digest import db
+from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.db import kept_pages
 from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
@@ -58,9 +59,9 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "answers to forms", iter([kept_pages.delete_old_pages(session, now=now)])
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)
-    yield "suppressions of full mailboxes", iter([bounces.end_temporary_suppressions(session, now=now)])
-    yield "bounces", bounces.delete_old_failures(session, before=past)
-    yield "opt-outs", bounces.delete_old_opt_outs(session, before=past)
+    yield "suppressions of full mailboxes", iter([suppressions.end_temporary_suppressions(session, now=now)])
+    yield "bounces", bounce_score.delete_old_failures(session, before=past)
+    yield "opt-outs", opt_outs.delete_old_opt_outs(session, before=past)
     yield "unconfirmed addresses", unsubscribe_and_undo.prune_unconfirmed(session, before=past)
 
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, plurals
+from digest import plurals
+from digest.bounces import suppressions
 from digest.db.tables import (
     BounceRow,
     Confirmation,
@@ -99,13 +100,13 @@ def letter_detail(row: Delivery) -> str:
 
 def bounce_events(session: Session, site: Site, subscriber: Subscriber) -> Iterator[HistoryEvent]:
     """Yield the bounces and complaints, and the suppression of the address."""
-    hmac = bounces.address_hmac(site, subscriber.email)
+    hmac = suppressions.address_hmac(site, subscriber.email)
     for row in session.scalars(select(BounceRow).where(BounceRow.hmac == hmac)):
         name = "complaint" if row.kind == "complaint" else f"{row.kind} bounce"
         yield HistoryEvent(
             at=row.at, event=name, detail=row.diagnostic or row.status, delivery_id=row.delivery_id or 0
         )
-    entry = bounces.find_suppression(session, site, subscriber.email)
+    entry = suppressions.find_suppression(session, site, subscriber.email)
     if entry is not None:
         detail = f"{entry.reason}: {entry.note}" if entry.note else str(entry.reason)
         yield HistoryEvent(at=entry.since, event="suppressed", detail=detail)

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces, db, links
-from digest.bounces import OptOutKind
+from digest import addresses, db, links
+from digest.bounces import bounce_score, opt_outs, suppressions
+from digest.bounces.opt_outs import OptOutKind
+from digest.bounces.suppressions import OWNER_CAN_LIFT
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import planned_letters
@@ -142,8 +144,8 @@ def queue_sign_up_letter(
     """
     if site.is_own_address(address.email):
         return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)
-    suppression = bounces.find_suppression(session, site, address.email)
-    if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
+    suppression = suppressions.find_suppression(session, site, address.email)
+    if suppression and not (may_lift and suppression.reason in OWNER_CAN_LIFT):
         return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)
     subscriber = lock_or_create_pending(session, address, now)
     if not suppression and subscriber.state in HAS_TOPICS:
@@ -464,10 +466,10 @@ def confirm(
     subscriber = session.get_one(Subscriber, confirmation.subscriber_id, with_for_update=True)
     if not mark_used(session, confirmation, now):
         return subscriber
-    is_resumed = confirmation.lifts_suppression and bounces.lift_confirmed_suppression(
+    is_resumed = confirmation.lifts_suppression and bounce_score.lift_confirmed_suppression(
         session, site, subscriber.email, confirmed=confirmation.made_at, now=now
     )
-    if bounces.is_suppressed(session, site, subscriber.email):
+    if suppressions.is_suppressed(session, site, subscriber.email):
         return None
     requested = ReaderSettings.from_json(confirmation.requested_settings)
     if not is_resumed and subscriber.state in HAS_TOPICS:
@@ -533,7 +535,7 @@ def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bo
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     """Activate a subscriber; the first digest is the next one on the schedule and has that day's papers."""
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
-        bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
+        opt_outs.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
         subscriber.synced_at, subscriber.is_removed_by_sync = None, False  # they resubscribed themselves
     subscriber.state = SubscriberState.ACTIVE
     subscriber.confirmed_at = now

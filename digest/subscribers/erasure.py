@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Engine, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces, db
-from digest.bounces import SuppressionReason
+from digest import addresses, db
+from digest.bounces import opt_outs, suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
 from digest.delivery import outbox, transports
 from digest.delivery.transports import MailUrl
@@ -60,7 +61,7 @@ def erase(
     address = subscriber.email
     letters = erase_subscriber(session, site, subscriber, now=now)
     if suppress:
-        bounces.suppress(session, site, address, SuppressionReason.ERASED, "", now)
+        suppressions.suppress(session, site, address, SuppressionReason.ERASED, "", now)
     return ErasedSubscriber(address=address, letters=letters)
 
 
@@ -87,7 +88,7 @@ def erase_subscriber(
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
     delete_mails_naming(session, {subscriber.email, *filter(None, found.values())})
-    bounces.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
+    opt_outs.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
     session.delete(subscriber)
     session.flush()
     return frozenset(ids)

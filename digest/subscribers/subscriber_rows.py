@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces
+from digest import addresses
+from digest.bounces import suppressions
 from digest.db.tables import Consent, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, NotFound
@@ -95,7 +96,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
         raise BadField("consent", f"say how {address.email} agreed, or let them confirm by mail.")
-    if site is not None and bounces.is_suppressed(session, site, address.email):
+    if site is not None and suppressions.is_suppressed(session, site, address.email):
         raise BadField("email", f"{address.email} is suppressed. See: digest suppressions list")
     subscriber = Subscriber(
         email=address.email, email_key=address.folded, name=clean_line(name), state=state,

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
-from digest import bounces
-from digest.bounces import OptOutKind
+from digest.bounces import opt_outs
+from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
@@ -63,7 +63,7 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
     subscriber.paused_until = None
     subscriber.unsubscribed_at = now
     session.flush()
-    bounces.record_subscribers(session, OptOutKind.UNSUBSCRIBED, [subscriber.id], now=now)
+    opt_outs.record_subscribers(session, OptOutKind.UNSUBSCRIBED, [subscriber.id], now=now)
     return True
 
 
@@ -81,7 +81,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).next.due_at
     session.flush()
     outbox.withdraw_letters(session, subscriber.id, "goodbye", "the subscriber came back", now=now)
-    bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
+    opt_outs.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
     return True
 
 

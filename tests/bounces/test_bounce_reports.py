@@ -11,16 +11,12 @@ import pytest
 from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
-from digest import bounces, links
-from digest.bounces import (
-    Complaint,
-    Failure,
-    FailureKind,
-    FailureOutcome,
-    MailReport,
-    NoActionNeeded,
-    SuppressionReason,
-)
+from digest import links
+from digest.bounces import bounce_score, broken_domains, report_parser, suppressions
+from digest.bounces.bounce_score import FailureOutcome
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure, MailReport, NoActionNeeded
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
 from digest.mail_parsing import parse_message
@@ -33,7 +29,7 @@ ADA = "ada@uni.example"
 
 
 def read_report(content: bytes) -> MailReport | None:
-    return bounces.read_report(parse_message(content))
+    return report_parser.read_report(parse_message(content))
 
 
 DAY = timedelta(days=1)
@@ -133,9 +129,9 @@ def test_failure_kind_is_read_from_status_and_text(status: str, said: str, kind:
 
 @pytest.mark.parametrize("phase", ["connect", "mail", "data", "dot"])
 def test_refusal_before_the_recipient_is_about_us(phase: str) -> None:
-    assert bounces.failure_of_reply(554, "transaction failed", phase=phase).kind is FailureKind.POLICY
+    assert report_parser.failure_of_reply(554, "transaction failed", phase=phase).kind is FailureKind.POLICY
     assert (
-        bounces.failure_of_reply(550, "5.1.1 user unknown", phase="dot").kind is FailureKind.HARD
+        report_parser.failure_of_reply(550, "5.1.1 user unknown", phase="dot").kind is FailureKind.HARD
     )  # LMTP replies there
 
 
@@ -172,7 +168,7 @@ def test_diagnostic_is_printable_and_storable() -> None:
 
     assert isinstance(report, Failure)
     assert report.diagnostic == "550 5.1.1 nobody here [31m, …"
-    assert bounces.failure_of_reply(550, "no\0body", phase="rcpt").diagnostic == "550 no body"
+    assert report_parser.failure_of_reply(550, "no\0body", phase="rcpt").diagnostic == "550 no body"
 
 
 def test_result_of_a_report_is_reported_in_our_words_only() -> None:
@@ -260,7 +256,7 @@ def fail(session: Session, site: Site, now: datetime) -> Callable[..., FailureOu
         report = Failure(
             kind=kind, status=details.pop("status", "5.1.1"), diagnostic="no", reported_by=reported_by
         )
-        return bounces.record_failure(session, site, email, report, now=now + day * DAY, **details)
+        return bounce_score.record_failure(session, site, email, report, now=now + day * DAY, **details)
 
     return failed
 
@@ -277,11 +273,11 @@ def letters(session: Session, site: Site, now: datetime) -> Callable[[int], list
 
 def test_five_days_of_hard_failures_suppress(fail, session: Session, site: Site) -> None:
     assert [fail(day=day).score for day in range(4)] == [1, 2, 3, 4]
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
 
     assert fail(day=4).is_suppressed
-    assert bounces.is_suppressed(session, site, ADA)
-    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.BOUNCE]
+    assert suppressions.is_suppressed(session, site, ADA)
+    assert [line.reason for line in suppressions.list_suppressions(session)] == [SuppressionReason.BOUNCE]
 
 
 def test_many_failures_of_one_day_count_once(fail) -> None:
@@ -305,12 +301,12 @@ def test_a_mailbox_that_is_full_for_ten_days_is_tried_again_after_four_weeks(
 ) -> None:
     assert not any(fail(FailureKind.SOFT, status="5.2.2", day=day).is_suppressed for day in range(9))
     assert fail(FailureKind.SOFT, status="5.2.2", day=9).is_suppressed
-    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.FULL]
+    assert [line.reason for line in suppressions.list_suppressions(session)] == [SuppressionReason.FULL]
 
     suppressed_at = now + timedelta(days=9)
-    assert bounces.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=27)) == 0
-    assert bounces.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=28)) == 1
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert suppressions.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=27)) == 0
+    assert suppressions.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=28)) == 1
+    assert not suppressions.is_suppressed(session, site, ADA)
     assert fail(FailureKind.SOFT, status="5.2.2", day=38).score == 0.5
 
 
@@ -318,8 +314,8 @@ def test_an_unknown_recipient_is_not_tried_again(fail, session: Session, now: da
     for day in range(10):
         fail(FailureKind.HARD if day == 3 else FailureKind.SOFT, day=day)
 
-    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.BOUNCE]
-    assert bounces.end_temporary_suppressions(session, now=now + timedelta(days=365)) == 0
+    assert [line.reason for line in suppressions.list_suppressions(session)] == [SuppressionReason.BOUNCE]
+    assert suppressions.end_temporary_suppressions(session, now=now + timedelta(days=365)) == 0
 
 
 def test_week_without_failures_resets_the_score(fail) -> None:
@@ -336,7 +332,7 @@ def test_policy_failures_never_count(fail, session: Session, site: Site) -> None
     counted = [fail(FailureKind.POLICY, status="5.7.26", day=day) for day in range(30)]
 
     assert {one.score for one in counted} == {0.0}
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
 
 
 def test_unknown_recipient_reply_on_two_days_suppresses(fail) -> None:
@@ -346,10 +342,10 @@ def test_unknown_recipient_reply_on_two_days_suppresses(fail) -> None:
 
 
 def test_complaint_suppresses_at_once(session: Session, site: Site, now: datetime) -> None:
-    counted = bounces.record_failure(session, site, ADA, Complaint(diagnostic="abuse"), now=now)
+    counted = bounce_score.record_failure(session, site, ADA, Complaint(diagnostic="abuse"), now=now)
 
     assert counted.is_suppressed
-    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.COMPLAINT]
+    assert [line.reason for line in suppressions.list_suppressions(session)] == [SuppressionReason.COMPLAINT]
 
 
 def test_stored_failures_hold_no_address(fail, session: Session) -> None:
@@ -373,8 +369,8 @@ def test_mass_failure_in_one_domain_counts_against_nobody(
 
     assert [one.is_frozen for one in later[:8]] == [False] * 8
     assert all(one.is_frozen for one in later[9:])
-    assert bounces.frozen_domains(session, since=now - DAY) == {"uni.example": 15}
-    assert bounces.list_suppressions(session) == []
+    assert broken_domains.frozen_domains(session, since=now - DAY) == {"uni.example": 15}
+    assert suppressions.list_suppressions(session) == []
     assert not fail(email="ada@elsewhere.example").is_frozen
 
 
@@ -420,28 +416,28 @@ def test_operator_forgives_a_domain(fail, session: Session, site: Site, now: dat
         fail(day=day, email="bo@elsewhere.example")
     later = now + 5 * DAY
 
-    assert bounces.forgive_domain(session, domain="UNI.example", since=now - DAY, now=later) == (5, 1)
+    assert broken_domains.forgive_domain(session, domain="UNI.example", since=now - DAY, now=later) == (5, 1)
 
-    assert not bounces.is_suppressed(session, site, ADA)
-    assert bounces.is_suppressed(session, site, "bo@elsewhere.example")
+    assert not suppressions.is_suppressed(session, site, ADA)
+    assert suppressions.is_suppressed(session, site, "bo@elsewhere.example")
     assert fail(day=6).score == 1
 
 
 def test_forgiving_bounces_lifts_no_complaint(fail, session: Session, site: Site, now: datetime) -> None:
-    bounces.record_failure(session, site, ADA, Complaint(), now=now)
+    bounce_score.record_failure(session, site, ADA, Complaint(), now=now)
 
-    assert bounces.forgive_domain(session, domain="uni.example", since=now, now=now)[1] == 0
-    assert bounces.is_suppressed(session, site, ADA)
+    assert broken_domains.forgive_domain(session, domain="uni.example", since=now, now=now)[1] == 0
+    assert suppressions.is_suppressed(session, site, ADA)
 
 
 def test_operator_accepts_failures_of_a_domain(fail, session: Session, site: Site, now: datetime) -> None:
     for number in range(12):
         fail(email=f"r{number}@uni.example")
-    assert not bounces.is_suppressed(session, site, "r3@uni.example")
+    assert not suppressions.is_suppressed(session, site, "r3@uni.example")
 
-    assert bounces.accept_failures(session, domain="uni.example", since=now - DAY, now=now) == 12
-    assert bounces.is_suppressed(session, site, "r3@uni.example")
-    assert bounces.accept_failures(session, domain="uni.example", since=now - DAY, now=now) == 0
+    assert broken_domains.accept_failures(session, domain="uni.example", since=now - DAY, now=now) == 12
+    assert suppressions.is_suppressed(session, site, "r3@uni.example")
+    assert broken_domains.accept_failures(session, domain="uni.example", since=now - DAY, now=now) == 0
 
 
 def test_accepted_failures_stay_accepted_when_one_more_fails(
@@ -449,11 +445,11 @@ def test_accepted_failures_stay_accepted_when_one_more_fails(
 ) -> None:
     for number in range(12):
         fail(email=f"r{number}@uni.example")
-    bounces.accept_failures(session, domain="uni.example", since=now - DAY, now=now)
-    assert bounces.frozen_domains(session, since=now - DAY) == {}
+    broken_domains.accept_failures(session, domain="uni.example", since=now - DAY, now=now)
+    assert broken_domains.frozen_domains(session, since=now - DAY) == {}
 
     assert not fail(email="r12@uni.example", day=0.1).is_frozen
     fail(email="r3@uni.example", day=0.1)  # reported late
-    assert bounces.is_suppressed(session, site, "r3@uni.example")
+    assert suppressions.is_suppressed(session, site, "r3@uni.example")
 
-    assert bounces.forgive_domain(session, domain="uni.example", since=now - DAY, now=now)[1] == 12
+    assert broken_domains.forgive_domain(session, domain="uni.example", since=now - DAY, now=now)[1] == 12

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.bounces import Complaint, Failure, FailureKind, NoActionNeeded
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure, NoActionNeeded
 from digest.bounces.ses_notices import NoticeReport, read_notice
 
 ADA = "ada@uni.example"

@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, gc_control, publishing
-from digest.bounces import SuppressionReason
+from digest import db, gc_control, publishing
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.delivery_run import DeliveryReport
@@ -432,7 +433,7 @@ def test_unsubscribed_reader_gets_no_mail_and_no_paper_counts_as_shown(
 ) -> None:
     bob = cast[BOB]
     bob.state = SubscriberState.UNSUBSCRIBED
-    bounces.suppress(session, site, CHARLIE.upper(), SuppressionReason.OPERATOR, "", now)
+    suppressions.suppress(session, site, CHARLIE.upper(), SuppressionReason.OPERATOR, "", now)
     session.commit()
     memory = MemoryTransport()
 

@@ -16,8 +16,9 @@ from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
-from digest.bounces import SuppressionReason
+from digest import db
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
@@ -158,7 +159,7 @@ def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
 
 
 def is_suppressed(session: Session, site: Site, now: datetime) -> None:
-    bounces.suppress(session, site, READERS[2], SuppressionReason.OPERATOR, "", now)
+    suppressions.suppress(session, site, READERS[2], SuppressionReason.OPERATOR, "", now)
 
 
 def is_taken_over(session: Session, site: Site, now: datetime) -> None:

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces, db
-from digest.bounces import Complaint, Failure, FailureKind
+from digest import addresses, db
+from digest.bounces import bounce_score
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables import Confirmation, Consent, DailyCount, Delivery, RateCounter, Subscriber, WarmUpDay
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
@@ -569,7 +571,7 @@ def record_failures(
 ) -> None:
     for number in numbers:
         report = Complaint() if kind is FailureKind.COMPLAINT else Failure(kind=kind, status="5.7.26")
-        bounces.record_failure(
+        bounce_score.record_failure(
             session, site, f"r{number}@d{number}.example", report, now=now, delivery_id=number
         )
 

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
-from digest.bounces import SuppressionReason
+from digest import db
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
@@ -56,7 +57,7 @@ def intents(box: Outbox, site: Site, claimed: list[ClaimedDelivery]) -> list[Int
             message_id=f"<{each.id}@example.org>",
             content_hash=f"{each.id:064d}",
             recipient_version=recipients[each.subscriber_id or 0][1],
-            address_hash=bounces.address_hmac(site, each.email or ""),
+            address_hash=suppressions.address_hmac(site, each.email or ""),
         )
         for each in claimed
     ]
@@ -229,7 +230,7 @@ def unsubscribe(session: Session, site: Site, now: datetime) -> None:
 
 
 def suppress(session: Session, site: Site, now: datetime) -> None:
-    bounces.suppress(session, site, READERS[0], SuppressionReason.OPERATOR, "", now)
+    suppressions.suppress(session, site, READERS[0], SuppressionReason.OPERATOR, "", now)
 
 
 def erase(session: Session, site: Site, now: datetime) -> None:

@@ -23,8 +23,9 @@ import pytest
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, links
+from digest import db, links
 from digest.app_context import AppContext
+from digest.bounces import suppressions
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.memory import MemoryTransport
@@ -140,7 +141,7 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
         )
 
     assert outcome.endswith("suppressed")
-    assert bounces.is_suppressed(session, site, ADA)
+    assert suppressions.is_suppressed(session, site, ADA)
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
@@ -176,7 +177,7 @@ def test_a_bounce_caused_by_our_configuration_suppresses_nobody(
         receive(report, to=links.bounce_address(site, letter), after=timedelta(days=day))
 
     assert {kind for kind, _ in failures(session)} == {"policy"}
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
 
 
 def test_a_report_to_an_unsigned_address_is_not_counted(
@@ -218,7 +219,7 @@ def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
 
     session.refresh(ada)
     assert (failures(session), ada.state) == ([], SubscriberState.ACTIVE)
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
 
 
 def test_a_report_repeated_for_days_is_stored_once_and_suppresses_nobody(
@@ -227,7 +228,7 @@ def test_a_report_repeated_for_days_is_stored_once_and_suppresses_nobody(
     for day in range(9):
         receive(sample_mails.dsn(), to=links.bounce_address(site, letter), after=timedelta(days=day))
 
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
     assert len(failures(session)) == 1
 
 
@@ -333,7 +334,7 @@ def test_a_complaint_with_the_envelope_address_suppresses_without_a_letter(
 
     assert outcome == f"complaint on delivery {letter}, suppressed"
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
-    assert bounces.is_suppressed(session, site, ADA)
+    assert suppressions.is_suppressed(session, site, ADA)
     assert [row.letter for row in session.scalars(select(Delivery))] == ["settings"]  # no goodbye
 
 
@@ -348,7 +349,7 @@ def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and
         receive(report, to=f"{to}@bounce.example.org", sender="forger@else.example")
 
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
-    assert (failures(session), bounces.is_suppressed(session, site, ADA)) == ([], False)
+    assert (failures(session), suppressions.is_suppressed(session, site, ADA)) == ([], False)
     memory = MemoryTransport()
     delivery_run.deliver(
         session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
@@ -389,7 +390,7 @@ def test_any_signed_value_of_a_quoted_digest_counts_as_one_complaint_about_it(
             )
         assert failures(session) == [("complaint", about)], quoted
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
 
 
 def signed_reply(site: Site, subscriber_id: int, link_version: int, edition: str) -> str:

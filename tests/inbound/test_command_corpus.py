@@ -154,8 +154,9 @@ def test_hostile_text_stays_text_in_the_letter_to_the_operator(arrive: Arrive) -
 def test_a_suppressed_stranger_gets_no_answer(
     arrive: Arrive, session: Session, site: Site, now: datetime
 ) -> None:
-    from digest import bounces
+    from digest.bounces import suppressions
+    from digest.bounces.suppressions import SuppressionReason
 
-    bounces.suppress(session, site, STRANGER, bounces.SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, STRANGER, SuppressionReason.COMPLAINT, "", now)
 
     assert arrive(MailCase(sender=STRANGER, body="help")).letters == []

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, publishing
-from digest.bounces import FailureKind
+from digest import links, publishing
+from digest.bounces import suppressions
+from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables import (
     BounceRow,
     Delivery,
@@ -353,7 +354,7 @@ def test_a_complaint_of_a_member_is_counted_and_does_not_end_the_digests(
     assert outcome == "a complaint of one member of a group, whose digests continue"
     assert session.scalars(select(BounceRow.kind)).all() == [FailureKind.COMPLAINT]
     assert state_of(session, group) == SubscriberState.ACTIVE
-    assert not bounces.is_suppressed(session, site, GROUP)
+    assert not suppressions.is_suppressed(session, site, GROUP)
 
 
 def test_a_complaint_of_the_owner_ends_the_digests(
@@ -362,7 +363,7 @@ def test_a_complaint_of_the_owner_ends_the_digests(
     receive(sample_mails.complaint(), bounce_address(session, site, "settings_link"), sender="")
 
     assert state_of(session, group) == SubscriberState.UNSUBSCRIBED
-    assert bounces.is_suppressed(session, site, OWNER)
+    assert suppressions.is_suppressed(session, site, OWNER)
 
 
 def test_only_failures_of_the_groups_own_address_count_against_it(

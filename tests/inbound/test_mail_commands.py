@@ -15,8 +15,10 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, links
+from digest import db, links
 from digest.app_context import AppContext
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.inbound import classification, command_arguments, find_commands, stored_mail
 from digest.inbound.mail_commands import COMMON_KINDS, OTHER_KINDS, MailCommand, Verb
@@ -515,7 +517,7 @@ def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
 def test_a_reader_suppressed_for_bounces_can_subscribe_again_by_mail(
     receive: Receive, deliver_mail: DeliverMail, session: Session, site: Site, ada: Subscriber, now: datetime
 ) -> None:
-    bounces.suppress(session, site, ADA, bounces.SuppressionReason.BOUNCE, "", now)
+    suppressions.suppress(session, site, ADA, SuppressionReason.BOUNCE, "", now)
 
     receive(written(subject="subscribe"))
 

@@ -23,9 +23,11 @@ import pytest
 from aiosmtpd.controller import Controller
 from sqlalchemy import Engine, select
 
-from digest import bounces, db
+from digest import db
 from digest.app_context import AppContext
-from digest.bounces import Failure, FailureKind, MailReport, NoActionNeeded
+from digest.bounces import report_parser
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Failure, MailReport, NoActionNeeded
 from digest.db.tables import BounceRow, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
@@ -44,7 +46,7 @@ from tests.support.waiting import wait_until
 
 
 def read_report(content: bytes) -> MailReport | None:
-    return bounces.read_report(parse_message(content))
+    return report_parser.read_report(parse_message(content))
 
 
 # ── the labelled corpus ─────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, heartbeats
-from digest.bounces import Failure, FailureKind
+from digest import heartbeats
+from digest.bounces import bounce_score, report_parser
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables import Delivery, DeliveryState
 from digest.delivery import outbox
 from digest.monitoring import alarm_letters, figures, problems
@@ -150,10 +152,10 @@ def test_stuck_letter_is_named_by_its_id(session: Session, site: Site, now: date
 def test_policy_refusal_is_reported_with_the_servers_reply(
     session: Session, site: Site, now: datetime
 ) -> None:
-    refusal = bounces.failure_of_reply(
+    refusal = report_parser.failure_of_reply(
         550, "5.7.26 mail from ada@uni.example is unauthenticated", phase="dot"
     )
-    bounces.record_failure(session, site, ADA, refusal, now=now)
+    bounce_score.record_failure(session, site, ADA, refusal, now=now)
 
     (problem,) = problems.find_problems(session, now=now)
     assert problem.cause == "policy"
@@ -174,8 +176,10 @@ def test_operator_is_warned_of_complaints_before_mail_is_stopped(
     tried = [outbox.AttemptRecord(number, now, "accepted") for number in range(1, 1_001)]
     outbox.record_attempts(session, tried, lease="x", now=now)
     for number in (1, 2):
-        complaint = bounces.Complaint()
-        bounces.record_failure(session, site, f"{number}@example.org", complaint, now=now, delivery_id=number)
+        complaint = Complaint()
+        bounce_score.record_failure(
+            session, site, f"{number}@example.org", complaint, now=now, delivery_id=number
+        )
 
     (problem,) = problems.find_problems(session, now=now)
     assert problem.message == "Too many readers report our mail as spam"
@@ -185,7 +189,7 @@ def test_operator_is_warned_of_complaints_before_mail_is_stopped(
 def test_broken_domain_is_reported_with_both_fixes(session: Session, site: Site, now: datetime) -> None:
     for number in range(10):
         hard = Failure(kind=FailureKind.HARD, status="5.1.1")
-        bounces.record_failure(session, site, f"r{number}@uni.example", hard, now=now)
+        bounce_score.record_failure(session, site, f"r{number}@uni.example", hard, now=now)
 
     (problem,) = problems.find_problems(session, now=now)
     assert "digest bounces forgive --domain uni.example" in problem.fix
@@ -227,7 +231,7 @@ def test_many_problems_in_one_hour_make_four_letters(session: Session, site: Sit
     for domain in range(30):
         for number in range(10):
             hard = Failure(kind=FailureKind.HARD, status="5.1.1")
-            bounces.record_failure(session, site, f"r{number}@d{domain}.example", hard, now=now)
+            bounce_score.record_failure(session, site, f"r{number}@d{domain}.example", hard, now=now)
     heartbeats.record_heartbeat(session, "scheduler", now - timedelta(hours=1))
 
     queued, found = 0, []

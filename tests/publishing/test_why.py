@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from digest import bounces, db
+from digest import db
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
@@ -197,11 +199,11 @@ def test_a_suppressed_address_is_the_reason(world: PublishingWorld):
     world.subscribe(ALICE)
     world.dump("20T00:00", ["Graph one"])
     with db.write_session(world.engine) as session:
-        bounces.suppress(
+        suppressions.suppress(
             session,
             world.site,
             ALICE,
-            bounces.SuppressionReason.OPERATOR,
+            SuppressionReason.OPERATOR,
             "asked by phone",
             at("20T01:00"),
         )

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, event, func, select, update
 
-from digest import bounces, db
-from digest.bounces import SuppressionReason
+from digest import db
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import (
     Confirmation,
     Consent,
@@ -76,7 +77,7 @@ def test_a_second_import_changes_nothing(session, site, now):
 
 
 def test_bad_rows_are_reported_with_their_line_and_do_not_stop_good_ones(session, site, now):
-    bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
     content = (
         HEADER
         + 'dora@uni.edu,"Dora\nof two lines",,,,,,\n'
@@ -252,8 +253,8 @@ def test_a_listmonk_export_activates_nobody_and_suppresses_blocklisted_addresses
     assert states(session) == {
         "ena@uni.edu": "pending", "dis@uni.edu": "unsubscribed", "una@uni.edu": "unsubscribed",
     }  # fmt: skip
-    assert bounces.is_suppressed(session, site, "Bo@uni.edu")
-    assert [one.reason for one in bounces.list_suppressions(session)] == [SuppressionReason.OPERATOR]
+    assert suppressions.is_suppressed(session, site, "Bo@uni.edu")
+    assert [one.reason for one in suppressions.list_suppressions(session)] == [SuppressionReason.OPERATOR]
     assert rows.is_listmonk
     assert rows.ignored_columns == ("uuid", "attributes", "created_at", "updated_at")
 
@@ -267,12 +268,12 @@ def test_a_state_column_beside_listmonks_status_counts_for_enabled_rows(session,
     load(session, site, now, content)
 
     assert states(session) == {"ena@uni.edu": "active", "dis@uni.edu": "unsubscribed"}
-    assert bounces.is_suppressed(session, site, "bo@uni.edu")
+    assert suppressions.is_suppressed(session, site, "bo@uni.edu")
 
 
 def test_a_listmonk_export_reactivates_no_unsubscribed_or_suppressed_address(session, site, now):
     subscriber_rows.add(session, "lea@uni.edu", state=SubscriberState.UNSUBSCRIBED, now=now)
-    bounces.suppress(session, site, "bo@uni.edu", SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, "bo@uni.edu", SuppressionReason.COMPLAINT, "", now)
     content = LISTMONK + of_listmonk("lea@uni.edu", "enabled") + of_listmonk("bo@uni.edu", "enabled")
 
     done = load(session, site, now, content)
@@ -285,7 +286,7 @@ def test_a_reader_that_listmonk_blocklists_is_suppressed(session, site, now):
     subscriber_rows.add(session, "ann@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
 
     assert load(session, site, now, LISTMONK + of_listmonk("Ann@uni.edu", "blocklisted")).suppressed == 1
-    assert bounces.is_suppressed(session, site, "ann@uni.edu")
+    assert suppressions.is_suppressed(session, site, "ann@uni.edu")
 
 
 def test_a_status_that_listmonk_does_not_know_is_a_bad_row(session, site, now):
@@ -340,7 +341,7 @@ ROWS = st.lists(
 @given(rows=ROWS, consent=cells("they asked us by mail"))
 def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, now, rows, consent):
     def imported(*files):
-        bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
+        suppressions.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
         done = [csv_import.import_in_batches(session, site, file, consent=consent, now=now) for file in files]
         reasons = [problem.reason for one in done for problem in one.problems]
         invited = sum(one.invited for one in done)

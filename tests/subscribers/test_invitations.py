@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, links
-from digest.bounces import SuppressionReason
+from digest import links
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
@@ -151,7 +152,7 @@ def test_a_suppressed_address_is_never_invited(
 ) -> None:
     if when == "after":
         load(DORA)
-    bounces.suppress(session, site, DORA, SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, DORA, SuppressionReason.COMPLAINT, "", now)
     if when == "before":
         load(DORA)
 

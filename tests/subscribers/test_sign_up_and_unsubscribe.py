@@ -8,8 +8,9 @@ from threading import Barrier
 import pytest
 from sqlalchemy import func, select, text
 
-from digest import bounces, db, links
-from digest.bounces import SuppressionReason
+from digest import db, links
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import (
     Attempt,
     Confirmation,
@@ -66,7 +67,7 @@ def bob(session, site, now):
 
 @pytest.fixture
 def charlie(session, site, now):
-    bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
     return "charlie@uni.edu"
 
 
@@ -262,7 +263,7 @@ def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
 
 
 def test_a_suppression_after_the_confirmation_letter_wins(session, site, bob, now):
-    bounces.suppress(session, site, "bob@uni.edu", SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, "bob@uni.edu", SuppressionReason.COMPLAINT, "", now)
 
     assert confirmations.confirm(session, site, bob[1], now) is None
 
@@ -444,7 +445,7 @@ def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     assert "alice" not in everything.lower()
     assert (delivery.state, delivery.reason) == (DeliveryState.SUPPRESSED, "erased")
     assert session.scalar(select(func.count()).select_from(Shown)) == 0
-    assert not bounces.is_suppressed(session, site, "alice@uni.edu")
+    assert not suppressions.is_suppressed(session, site, "alice@uni.edu")
 
 
 def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, alice, now):

@@ -10,8 +10,11 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, links
-from digest.bounces import Complaint, Failure, FailureKind, SuppressionReason
+from digest import links
+from digest.bounces import bounce_score, suppressions
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
@@ -364,15 +367,15 @@ def suppressed(
             case SuppressionReason.BOUNCE:
                 for day in range(-4, 1):
                     told = Failure(kind=FailureKind.HARD, status="5.1.1", diagnostic="no")
-                    bounces.record_failure(session, site, ADA, told, now=now + day * DAY)
+                    bounce_score.record_failure(session, site, ADA, told, now=now + day * DAY)
             case SuppressionReason.COMPLAINT:
-                bounces.record_failure(session, site, ADA, Complaint(), now=now)
+                bounce_score.record_failure(session, site, ADA, Complaint(), now=now)
                 unsubscribe_and_undo.mark_unsubscribed(session, ada, now=now)
             case SuppressionReason.OPERATOR:
-                bounces.suppress(session, site, ADA, reason, "", now)
+                suppressions.suppress(session, site, ADA, reason, "", now)
             case SuppressionReason.ERASED:
                 erasure.erase(session, site, ADA, suppress=True, now=now)
-        assert bounces.is_suppressed(session, site, ADA)
+        assert suppressions.is_suppressed(session, site, ADA)
         session.commit()
 
     return by
@@ -416,12 +419,12 @@ def test_confirming_lifts_a_suppression_caused_by_others(
     token = links.confirm_url(site, number).rpartition("/")[2]
     assert confirmations.confirm(session, site, token, now + DAY + HOUR)
 
-    assert not bounces.is_suppressed(session, site, ADA)
+    assert not suppressions.is_suppressed(session, site, ADA)
     assert ada.state == SubscriberState.ACTIVE
     assert sent(DAY + HOUR) == [ADA]  # the welcome letter
     told = Failure(kind=FailureKind.HARD, status="5.1.1", diagnostic="no")
     assert (
-        bounces.record_failure(session, site, ADA, told, now=now + 2 * DAY).score == 1
+        bounce_score.record_failure(session, site, ADA, told, now=now + 2 * DAY).score == 1
     )  # what was before is forgotten
 
 
@@ -446,7 +449,7 @@ def test_a_suppressed_address_gets_one_confirmation_in_30_days_and_no_reminder(
         got += [day for _ in sent(day * DAY)]
 
     assert got == [1, 31]
-    assert bounces.is_suppressed(session, site, ADA)
+    assert suppressions.is_suppressed(session, site, ADA)
 
 
 @pytest.mark.parametrize("reason", [SuppressionReason.OPERATOR, SuppressionReason.ERASED])
@@ -473,13 +476,13 @@ def test_a_suppression_newer_than_the_confirmation_stays(
     suppressed(SuppressionReason.COMPLAINT)
     sign_up(ADA, after=DAY)
     tick(DAY)
-    bounces.unsuppress(session, site, ADA, now=now)
-    bounces.record_failure(session, site, ADA, Complaint(), now=now + DAY + HOUR)
+    suppressions.unsuppress(session, site, ADA, now=now)
+    bounce_score.record_failure(session, site, ADA, Complaint(), now=now + DAY + HOUR)
 
     number = session.scalars(select(Confirmation.id)).one()
     token = links.confirm_url(site, number).rpartition("/")[2]
     assert confirmations.confirm(session, site, token, now + DAY + 2 * HOUR) is None
-    assert bounces.is_suppressed(session, site, ADA)
+    assert suppressions.is_suppressed(session, site, ADA)
 
 
 @on_both
@@ -488,7 +491,7 @@ def test_a_confirmation_queued_before_a_suppression_is_not_sent(
 ) -> None:  # fmt: skip
     sign_up(ADA)
     assert tick(timedelta()) == 1
-    bounces.suppress(session, site, ADA, SuppressionReason.COMPLAINT, "", now)
+    suppressions.suppress(session, site, ADA, SuppressionReason.COMPLAINT, "", now)
     session.commit()
 
     assert sent(SECOND) == []

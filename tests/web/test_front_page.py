@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from digest import bounces, db
-from digest.bounces import SuppressionReason
+from digest import db
+from digest.bounces import suppressions
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.subscribers import pack_updates, sign_up_limits, sign_up_queue
 from digest.topics import pack_files
@@ -80,7 +81,7 @@ def test_the_sign_up_form_creates_one_pending_row_and_one_letter(served):
 def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
     served.sign_up("bob@uni.edu")
     with db.write_session(served.context.engine) as session:
-        bounces.suppress(session, served.site, "carol@uni.edu", SuppressionReason.COMPLAINT, "", now)
+        suppressions.suppress(session, served.site, "carol@uni.edu", SuppressionReason.COMPLAINT, "", now)
         session.commit()
 
     known = {

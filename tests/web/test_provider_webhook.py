@@ -21,8 +21,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from sqlalchemy import delete, select
 
-from digest import bounces, links
-from digest.bounces import Complaint, Failure, FailureKind, NoActionNeeded, SuppressionReason
+from digest import links
+from digest.bounces import ses_notices, suppressions
+from digest.bounces.failure_kinds import FailureKind
+from digest.bounces.report_parser import Complaint, Failure, NoActionNeeded
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import BounceRow, Delivery, InboundMail, ReceivedNotice, SubscriberState
 from digest.errors import BadField
 from digest.settings import load_settings
@@ -402,7 +405,9 @@ def test_a_complaint_suppresses_the_address_at_once(
 
     assert served.subscriber("dora@uni.edu").state == SubscriberState.UNSUBSCRIBED
     with served.writing() as session:
-        assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.COMPLAINT]
+        assert [line.reason for line in suppressions.list_suppressions(session)] == [
+            SuppressionReason.COMPLAINT
+        ]
 
 
 def test_an_unclassified_notice_is_kept_for_a_person(
@@ -425,7 +430,9 @@ def test_an_unclassified_notice_is_kept_for_a_person(
 def read(kind: str, sort: str, status: str = "", diagnostic: str = "") -> Any:
     person = {"emailAddress": "ada@uni.example", "status": status, "diagnosticCode": diagnostic}
     bounce = {"bounceType": kind, "bounceSubType": sort, "bouncedRecipients": [person]}
-    found = bounces.read_notice(json.dumps({"eventType": "Bounce", "bounce": bounce, "mail": {}}).encode())
+    found = ses_notices.read_notice(
+        json.dumps({"eventType": "Bounce", "bounce": bounce, "mail": {}}).encode()
+    )
     assert found
     return found.report
 
@@ -459,7 +466,7 @@ def test_an_out_of_office_reply_from_amazon_is_not_a_bounce() -> None:
 
 @pytest.mark.parametrize("kind", ["Delivery", "Send", "DeliveryDelay", "AmazonSnsSubscriptionSucceeded"])
 def test_a_delivery_notice_needs_no_action(kind: str) -> None:
-    found = bounces.read_notice(json.dumps({"notificationType": kind}).encode())
+    found = ses_notices.read_notice(json.dumps({"notificationType": kind}).encode())
 
     assert found
     assert isinstance(found.report, NoActionNeeded)
@@ -468,7 +475,7 @@ def test_a_delivery_notice_needs_no_action(kind: str) -> None:
 def test_a_not_spam_complaint_is_not_counted() -> None:
     def report_of(kind: str) -> Any:
         message = {"notificationType": "Complaint", "complaint": {"complaintFeedbackType": kind}}
-        found = bounces.read_notice(json.dumps(message).encode())
+        found = ses_notices.read_notice(json.dumps(message).encode())
         assert found
         return found.report
 
@@ -487,7 +494,7 @@ def test_a_not_spam_complaint_is_not_counted() -> None:
     ],
 )  # fmt: skip
 def test_any_notice_is_parsed_without_an_exception(content: bytes) -> None:
-    found = bounces.read_notice(content)
+    found = ses_notices.read_notice(content)
 
     assert found is None or isinstance(found.report, (Failure, Complaint))
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces
+from digest.bounces import suppressions
 from digest.caches import Caches
 from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
 from digest.editions import restore_point
@@ -127,7 +127,7 @@ def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
 def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if nothing is sent to the subscriber's address, else None."""
     subscriber = question.subscriber
-    if bounces.is_suppressed(question.session, question.site, subscriber.email):
+    if suppressions.is_suppressed(question.session, question.site, subscriber.email):
         return question.answer(
             WhyCause.SUPPRESSED, "The address is suppressed. See: digest suppressions list"
         )

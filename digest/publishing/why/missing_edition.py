@@ -7,7 +7,8 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest import bounces, heartbeats, plurals
+from digest import heartbeats, plurals
+from digest.bounces import suppressions
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.editions import restore_point
@@ -225,7 +226,7 @@ def reasons(
 
 def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterator[tuple[str, str]]:
     """Yield the cause if this subscriber gets no digests of any edition."""
-    entry = bounces.find_suppression(session, site, subscriber.email)
+    entry = suppressions.find_suppression(session, site, subscriber.email)
     if entry is not None:
         note = f": {entry.note}" if entry.note else ""
         yield (

@@ -8,8 +8,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
-from digest.bounces import OptOutKind
+from digest import db
+from digest.bounces import opt_outs
+from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.site_profile import Site
@@ -84,7 +85,7 @@ def remove_in_batches(state: ImportState) -> None:
     while rows := state.session.execute(query.order_by(SUBSCRIBER_TABLE.c.id).limit(BATCH_REMOVED)).all():
         ids = [row.id for row in rows]
         db.update_many(state.session, Subscriber, [{"id": number, **gone} for number in ids])
-        bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
+        opt_outs.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
         record_acts(state, ids, "unsubscribed, since a synchronized list lacks them")
         state.report.note_removed(row.email for row in rows)
         state.report.removed += len(rows)

@@ -14,8 +14,10 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
-from digest.bounces import OptOutKind
+from digest import db
+from digest.bounces import opt_outs, suppressions
+from digest.bounces.opt_outs import OptOutKind
+from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Consent, FilterRow, OperatorAct, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
 from digest.subscribers import invitations, reader_settings
@@ -74,7 +76,7 @@ class ImportState:
 
 def write_unique_rows(state: ImportState, unique: UniqueRows) -> None:
     """Write rows with distinct addresses, and count the outcomes."""
-    suppressed = bounces.find_suppressed(
+    suppressed = suppressions.find_suppressed(
         state.session, state.site, [row.address.email for row in unique.values()]
     )
     if state.is_sync:
@@ -92,11 +94,11 @@ def write_unique_rows(state: ImportState, unique: UniqueRows) -> None:
 def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: Collection[str]) -> None:
     """Suppress the addresses of these rows."""
     new = [row.address.email for row in rows if row.address.email not in suppressed]
-    bounces.suppress_many(
+    suppressions.suppress_many(
         state.session,
         state.site,
         new,
-        bounces.SuppressionReason.OPERATOR,
+        SuppressionReason.OPERATOR,
         "suppressed in an imported file",
         state.now,
     )
@@ -176,8 +178,8 @@ def write_changes(state: ImportState, changes: Collection[MergedSubscriber]) -> 
             db.update_many(state.session, Subscriber, rows)
     left = [one.existing.id for one in changes if one.columns.get("state") == SubscriberState.UNSUBSCRIBED]
     back = [one.existing.id for one in changes if "is_removed_by_sync" in one.columns]
-    bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, left, now=state.now)
-    bounces.record_subscribers(state.session, OptOutKind.RESUBSCRIBED, back, now=state.now)
+    opt_outs.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, left, now=state.now)
+    opt_outs.record_subscribers(state.session, OptOutKind.RESUBSCRIBED, back, now=state.now)
     insert_consents(state, {one.existing.id: one.row for one in changes if "confirmed_at" in one.columns})
     record_acts(state, [one.existing.id for one in changes], "changed by an import")
     topics = {one.existing.id: one.topics for one in changes if one.has_new_topics}
