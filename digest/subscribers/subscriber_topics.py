@@ -11,6 +11,7 @@ from itertools import count
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, aliased
 
+from digest import db
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, Subscription
 from digest.errors import BadField
 from digest.topics import example_words, filter_registry
@@ -97,25 +98,14 @@ def typed_topics(
     return topics
 
 
-def muted_topics(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
+def muted_topics(session: Session, ids: Collection[int]) -> dict[int, list[str]]:
     """Return {subscriber id: names of muted topics}."""
-    query = (
-        select(Subscription.subscriber_id, Subscription.name)
-        .where(Subscription.subscriber_id.in_(ids), Subscription.is_muted.is_(True))
-        .order_by(Subscription.subscriber_id, Subscription.position)
-    )
+    is_muted = db.one_of(Subscription.__table__.c.subscriber_id, ids), Subscription.is_muted.is_(True)
+    query = select(Subscription.subscriber_id, Subscription.name).where(*is_muted)
     found: dict[int, list[str]] = {}
-    for row in session.execute(query):
+    for row in session.execute(query.order_by(Subscription.subscriber_id, Subscription.position)):
         found.setdefault(row.subscriber_id, []).append(row.name)
     return found
-
-
-def muted_names(session: Session, subscriber_id: int) -> frozenset[str]:
-    """Return the case-folded names of the subscriber's muted topics."""
-    query = select(Subscription.name).where(
-        Subscription.subscriber_id == subscriber_id, Subscription.is_muted.is_(True)
-    )
-    return frozenset(name.casefold() for name in session.scalars(query))
 
 
 def replace_topics(
@@ -126,11 +116,8 @@ def replace_topics(
     The topics named in `muted` are muted; if `muted` is None, topics that keep their name stay muted.
     """
     checked = check_topics(topics, FilterRegistry(session))
-    silent = (
-        muted_names(session, subscriber_id)
-        if muted is None
-        else frozenset(clean_line(name).casefold() for name in muted)
-    )
+    names = muted_topics(session, [subscriber_id]).get(subscriber_id, []) if muted is None else muted
+    silent = {clean_line(name).casefold() for name in names}
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
     session.add_all(

@@ -17,6 +17,7 @@ from digest.letters.press.press_value import Press
 from digest.links import paper_url
 from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
+from digest.subscribers import subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import Backtest, Filter, example_words
 from digest.topics.filter_backtest import PerDay
@@ -96,9 +97,7 @@ def chosen_topics(context: AppContext, session: Session, form: SignUpForm) -> Ch
 
 def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
     """Add a topic and return its name, to which a number is added if the name is taken."""
-    taken = {known.casefold() for known in chosen}
-    names = (name if place == 1 else f"{name} {place}" for place in count(1))
-    free = next(one for one in names if one.casefold() not in taken)
+    free = subscriber_topics.free_name(name, chosen)
     chosen[free] = text
     return free
 

@@ -20,7 +20,7 @@ from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Consent, FilterRow, OperatorAct, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
-from digest.subscribers import invitations, reader_settings
+from digest.subscribers import invitations, reader_settings, subscriber_topics
 from digest.subscribers.csv_import.import_report import ImportReport
 from digest.subscribers.csv_import.merge_row import (
     MergedSubscriber,
@@ -184,7 +184,8 @@ def write_changes(state: ImportState, changes: Collection[MergedSubscriber]) -> 
     record_acts(state, [one.existing.id for one in changes], "changed by an import")
     topics = {one.existing.id: one.topics for one in changes if one.has_new_topics}
     if topics:
-        muted = load_muted(state.session, topics)
+        known = subscriber_topics.muted_topics(state.session, topics)
+        muted = {number: {name.casefold() for name in names} for number, names in known.items()}
         muted |= {one.existing.id: set(one.row.muted) for one in changes if one.row.muted is not None}
         state.session.execute(
             delete(SUBSCRIPTION_TABLE).where(db.one_of(SUBSCRIPTION_TABLE.c.subscriber_id, topics))
@@ -290,17 +291,6 @@ def insert_topics(
         for position, (name, canonical, typed) in enumerate(held)
     ]
     db.insert_many(session, Subscription, rows)
-
-
-def load_muted(session: Session, ids: Collection[int]) -> dict[int, set[str]]:
-    """Return the case-folded names of muted topics, keyed by subscriber id."""
-    query = select(SUBSCRIPTION_TABLE.c.subscriber_id, SUBSCRIPTION_TABLE.c.name).where(
-        db.one_of(SUBSCRIPTION_TABLE.c.subscriber_id, ids), SUBSCRIPTION_TABLE.c.is_muted.is_(True)
-    )
-    muted: defaultdict[int, set[str]] = defaultdict(set)
-    for subscriber_id, name in session.execute(query):
-        muted[subscriber_id].add(name.casefold())
-    return muted
 
 
 def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics) -> Invitee:
