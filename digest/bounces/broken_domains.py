@@ -93,7 +93,7 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 def forgive_domain(
     session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
 ) -> tuple[int, int]:
-    """Forgive a domain's failures from `since` on, and commit; a dry run only counts them.
+    """Forgive a domain's failures from `since` on; a dry run only counts them.
 
     Returns the number of forgiven failures and the number of lifted suppressions.
     """
@@ -111,7 +111,7 @@ def forgive_domain(
 def accept_failures(
     session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
 ) -> int:
-    """Suppress the addresses of a domain's frozen failures, and commit; a dry run only counts them.
+    """Suppress the addresses of a domain's frozen failures; a dry run only counts them.
 
     Returns the number of addresses added to the suppression list.
     """

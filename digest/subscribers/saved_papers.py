@@ -1,4 +1,4 @@
-"""Store the papers that a subscriber saved; callers commit."""
+"""Store the papers that a subscriber saved."""
 
 from __future__ import annotations
 

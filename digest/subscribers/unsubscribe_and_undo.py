@@ -108,7 +108,7 @@ def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:
     """Delete addresses that signed up before `before` and never confirmed; yield the number in each batch.
 
     An address is kept if a confirmation was created for it at `before` or later, or if a letter to it is
-    queued. The caller commits.
+    queued.
     """
     asked_since = exists().where(Confirmation.subscriber_id == Subscriber.id, Confirmation.made_at >= before)
     awaited = exists().where(Delivery.subscriber_id == Subscriber.id, Delivery.settled_at.is_(None))

@@ -1,7 +1,7 @@
 """Check that entry points neither query nor commit: `python -m tests.lint.entry_points`.
 
-An entry point opens a session and passes it to the functions of a package, which query, and to use cases,
-which commit. The import contract keeps SQLAlchemy out of entry points; this check finds their calls on a
+An entry point opens a session, which is committed when its block ends, and passes it to the functions of a
+package, which query and write. The import contract keeps SQLAlchemy out of entry points; this check finds their calls on a
 session.
 """
 
