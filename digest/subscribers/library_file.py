@@ -41,7 +41,6 @@ class LibraryLimits:
     max_entries: int = 2_000  #: entries beyond this number are left out
 
 
-FILE_LIMITS = LibraryLimits(max_megabytes=32, max_seconds=60.0)  #: the limits for an operator's own file
 #: The limits for a file that anybody may upload.
 UPLOAD_LIMITS = LibraryLimits(max_megabytes=1, max_seconds=3.0)
 

@@ -263,11 +263,6 @@ def schedule_in(texts: Texts) -> Schedule:
     return schedule.parse_schedule(**{name: texts[name] for name in SCHEDULE if name in texts})
 
 
-def schedule_texts(chosen: Schedule) -> dict[str, str]:
-    """Return the settings that make a schedule."""
-    return {name: SETTINGS[name].text_of(chosen) for name in SCHEDULE}
-
-
 # ── in words ────────────────────────────────────────────────────────────────────────────────────
 
 

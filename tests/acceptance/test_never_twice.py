@@ -36,8 +36,9 @@ from digest.publishing.why import WhyCause, why
 from digest.settings import templates_dir
 from digest.site_profile import Site
 from digest.subscribers import pauses, preferences, subscriber_rows
-from digest.subscribers.reader_settings import ReaderSettings, schedule_texts
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld
+from tests.support.schedule_texts import schedule_texts
 from tests.support.shared_caches import CACHES
 
 SITE = Site(keys=(b"key",), pepper=b"pepper")

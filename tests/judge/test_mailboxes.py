@@ -27,11 +27,11 @@ from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
-from digest.subscribers.reader_settings import schedule_texts
 from tests.conftest import ROOT
 from tests.judge import dovecot, postfix
 from tests.judge.installed_programs import program
 from tests.support.real_servers import free_port
+from tests.support.schedule_texts import schedule_texts
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import wait_until
 

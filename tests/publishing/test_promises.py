@@ -21,8 +21,9 @@ from digest.publishing.dry_run import dry_run
 from digest.publishing.why import why
 from digest.site_profile import Site
 from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
-from digest.subscribers.reader_settings import ReaderSettings, schedule_texts
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
+from tests.support.schedule_texts import schedule_texts
 from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}

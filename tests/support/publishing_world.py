@@ -26,7 +26,7 @@ from digest.papers import Record, catalog
 from digest.publishing import PublishReport
 from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
-from digest.subscribers.reader_settings import schedule_texts
+from tests.support.schedule_texts import schedule_texts
 from tests.support.shared_caches import CACHES
 
 
