@@ -113,6 +113,7 @@ def test_db_copy_refuses_while_a_process_is_alive(digest: Digest, tmp_path: Path
     target = f"sqlite:///{tmp_path / 'copy.sqlite3'}"
     with command_context.open_context() as context, context.write_session() as session:
         heartbeats.record_heartbeat(session, "worker", context.clock())
+        session.commit()
         refused = digest("db", "copy", target)
         heartbeats.remove_heartbeat(session, "worker", started_at=context.clock())
     copied = digest("db", "copy", target)
@@ -127,6 +128,7 @@ def test_a_command_saves_its_opt_outs_unless_the_service_has_a_scheduler(
     file = tmp_path / "data" / "opt-outs.jsonl"
     with command_context.open_context() as context, context.write_session() as session:
         heartbeats.record_heartbeat(session, "scheduler", context.clock())
+        session.commit()
         digest("suppressions", "add", "ada@example.org")
         assert not file.exists()
         heartbeats.remove_heartbeat(session, "scheduler", started_at=context.clock())

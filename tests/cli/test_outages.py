@@ -99,8 +99,10 @@ def test_roles_that_ran_before_are_missed_while_another_role_runs(digest: Digest
     with command_context.open_context() as context, context.write_session() as session:
         clock = context.clock()
         heartbeats.record_heartbeat(session, "web", clock)
+        session.commit()
         assert "silent-worker" not in problems_at(digest, clock.isoformat())
         heartbeats.record_queue_heartbeat(session, clock)
+        session.commit()
 
         found = problems_at(digest, clock.isoformat())
         assert (found["silent-scheduler"], found["silent-worker"]) == (
