@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from digest.dumps.formats import FORMATS
 from digest.dumps.formats.refused_formats import REFUSED
 from digest.dumps.laws.conservation import TEXT_FORMATS
 from digest.errors import UnreadableDump
@@ -39,6 +40,7 @@ def test_the_docs_say_which_formats_are_supported_which_are_guessed_and_which_ar
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| ([a-z ]+) \|", PAGE, re.MULTILINE)
     support = {name: how for names, how in rows for name in re.findall(r"[a-z-]+", names)}
 
+    assert set(support) == {known.NAME for known in FORMATS}
     assert {name for name, how in support.items() if how == "best effort"} == set(TEXT_FORMATS)
     assert set(support.values()) == {"supported", "best effort"}
     assert re.findall(r"^\| (an? [^|]+) \|$", PAGE, re.MULTILINE)[: len(REFUSED)] == list(REFUSED)

@@ -18,7 +18,6 @@ from digest.dumps.formats.reader_interface import (
     Items,
     RecordProblem,
     excerpt,
-    mark_truncation,
 )
 from digest.papers import Record
 
@@ -51,7 +50,7 @@ def recognises(head: str) -> bool:
 
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the entries in chunks, because the parser's time and memory use grow faster than its input."""
-    return Header(), mark_truncation(records(source))
+    return Header(), records(source)
 
 
 def records(source: DumpInput) -> Items:

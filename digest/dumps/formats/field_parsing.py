@@ -125,7 +125,11 @@ def parse_day(value: Any) -> date | None:  # noqa: PLR0911  (one return for each
         return next(filter(None, map(parse_day, value)), None)
     if isinstance(value, dict):
         parts = as_list(value.get("date-parts"))
-        return day_of_parts(parts[0]) if parts else parse_day(value.get("raw"))
+        if (
+            parts and isinstance(parts[0], list) and parts[0]
+        ):  # such as [2026, 11, 20]; month and day are optional
+            return make_date(*(*parts[0], 1, 1)[:3])
+        return parse_day(value.get("raw"))
     if isinstance(value, str) and (found := day_in(value[:60])):
         return found
     number = parse_number(value)
@@ -145,11 +149,6 @@ def day_in(text: str) -> date | None:
         year += (1900 if year > 90 else 2000) if year < 100 else 0
         return make_date(year, month_number(found[2] or found[4]), found[1] or found[5] or 1)
     return None
-
-
-def day_of_parts(parts: Any) -> date | None:
-    """Return the date of `[2026, 11, 20]`, in which the month and the day are optional."""
-    return make_date(*(*parts, 1, 1)[:3]) if isinstance(parts, list) and parts else None
 
 
 def month_number(name: str) -> int:
@@ -174,11 +173,6 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Return `value` if it is a list, otherwise an empty list."""
     return value[:MAX_NAMES] if isinstance(value, list) else []
-
-
-def as_texts(value: Any) -> tuple[str, ...]:
-    """Return the strings in a list, without duplicates or empty strings."""
-    return tuple(dict.fromkeys(filter(None, map(as_text, as_list(value)))))
 
 
 def split_names(value: Any) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from digest.dumps.formats.reader_interface import (
     Items,
     RecordProblem,
     excerpt,
-    mark_truncation,
 )
 from digest.errors import UnreadableDump
 from digest.papers import Record
@@ -67,7 +66,7 @@ def read(
     announces 0 papers.
     """
     header = Header(announced=0 if is_empty_list(source.head, list_names) else None)
-    return header, mark_truncation(convert_objects(objects_in_dump(source, list_names), convert))
+    return header, convert_objects(objects_in_dump(source, list_names), convert)
 
 
 def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:

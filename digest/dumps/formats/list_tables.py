@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from digest.dumps.formats.list_entries import (
     BOLD,
     LINK,
     LINK_WORDS,
-    ListLink,
     as_markdown,
     clean_title,
     links_in,
@@ -79,7 +78,9 @@ def paper_in_row(names: Sequence[str], row: Sequence[str], line: int) -> Record 
         return None
     if described:
         values.setdefault("abstract", plain_text(described))
-    return record_of_row(values | {"title": title}, links, line)
+    urls = list(dict.fromkeys(link.url for link in links))
+    found = own_columns.record_of({**values, "title": title, "urls": urls}, line)
+    return replace(found, urls=tuple(url for url in found.urls if id_in(url) is None))
 
 
 def split_title(cell: str) -> tuple[str, str]:
@@ -106,10 +107,3 @@ def cell_value(cell: str) -> str:
         and all(link.word in LINK_WORDS for link in links_in(cell))
     )
     return "" if is_label or text.casefold() in ("", "-", "–", "null", "none", "n/a", "tbd", "❌") else text
-
-
-def record_of_row(values: Mapping[str, Any], links: Sequence[ListLink], line: int) -> Record:
-    """Return the record for the values of a row."""
-    urls = list(dict.fromkeys(link.url for link in links))
-    found = own_columns.record_of({**values, "urls": urls}, line)
-    return replace(found, urls=tuple(url for url in found.urls if id_in(url) is None))

@@ -240,9 +240,8 @@ def text_list(value: Any) -> tuple[str, ...]:
         value = value.split(next((sign for sign in (";", "\n", "|") if sign in value), ";"))
     if isinstance(value, dict):
         value = elements_of(value)
-    return field_parsing.as_texts(
-        [text_of(one) if isinstance(one, dict) else one for one in field_parsing.as_list(value)]
-    )
+    texts = (text_of(one) if isinstance(one, dict) else one for one in field_parsing.as_list(value))
+    return tuple(dict.fromkeys(filter(None, map(field_parsing.as_text, texts))))
 
 
 def elements_of(found: Mapping[str, Any]) -> list[Any]:

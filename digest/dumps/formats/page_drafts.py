@@ -163,8 +163,8 @@ def is_cut(segment: Segment) -> bool:
 def draft_of(segment: Segment, page: PageHeader) -> PaperDraft:
     """Return the paper of a segment."""
     title = segment.passages[segment.title]
-    faults = [one for one in segment.passages if one.fault]
-    draft = PaperDraft(line=title.number, title=title.text, fault=fault_of(faults))
+    faults = (f"line {one.number}: {one.fault}" for one in segment.passages if one.fault)
+    draft = PaperDraft(line=title.number, title=title.text, fault=next(faults, ""))
     if is_abstract(title.text) and segment.key is None:
         draft.fault = draft.fault or "an abstract with no title above it"
     identify(draft, segment)
@@ -184,11 +184,6 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft:
             else:
                 draft.urls.append(link.url)
     return draft
-
-
-def fault_of(faults: Sequence[Passage]) -> str:
-    """Return why the first unreadable line cannot be read, or "" if all lines are readable."""
-    return f"line {faults[0].number}: {faults[0].fault}" if faults else ""
 
 
 def identify(draft: PaperDraft, segment: Segment) -> None:
@@ -298,7 +293,8 @@ def organization_in(segment: Segment, index: int) -> Organization | None:
     passage = segment.passages[index]
     image = next(filter(None, passage.images), "")
     is_sentence = passage.text.endswith(".") and passage.text.count(" ") > 8
-    is_named = is_organization(segment.passages, index) or not is_abstract_below(segment, index)
+    is_above = any(one.is_text and is_abstract(one.text) for one in segment.passages[index + 1 :])
+    is_named = is_organization(segment.passages, index) or not is_above
     if len(passage.text) > LONGEST_ORGANIZATION or is_sentence or not is_named:
         return None
     profiles = [link for link in passage.links if profile_name_in(link.url) and link.label]
@@ -311,11 +307,6 @@ def organization_in(segment: Segment, index: int) -> Organization | None:
     if image and not passage.text.startswith(image):
         return Organization(handle=image, name=passage.text)
     return page_layout.organization(BRACKETED_HANDLE.sub(r"\1 \2", passage.text))
-
-
-def is_abstract_below(segment: Segment, index: int) -> bool:
-    """Return whether the abstract is below a passage."""
-    return any(one.is_text and is_abstract(one.text) for one in segment.passages[index + 1 :])
 
 
 def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_above: bool) -> None:

@@ -38,6 +38,7 @@ from digest.dumps.formats.reader_interface import (
     Items,
     RecordProblem,
     excerpt,
+    mark_truncation,
 )
 from digest.errors import BadField, UnreadableDump
 from digest.papers import Record
@@ -91,7 +92,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    records = valid_records(records)
+    records = mark_truncation(valid_records(records))
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
     return DumpReading(format=chosen.NAME, header=header, records=records, source=source)

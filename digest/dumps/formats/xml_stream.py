@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from html.entities import html5
 from typing import Any, BinaryIO
 
@@ -74,7 +73,7 @@ class XmlReading:
         for piece, is_first in document_pieces(self.source.rewind()):
             if is_first and self.lines:
                 if fault := self.fault or unfinished(self.parser, self.before):
-                    yield fault.line, replace(fault, is_truncation=False)
+                    yield fault.line, fault
                 self.parser, self.before, self.fault = parser_for(self.names), self.lines, None
             self.rest = piece
             while self.rest:
@@ -104,7 +103,7 @@ class XmlReading:
         after = self.start.search(self.rest) if self.opening else None
         self.skip(after.start() if after else len(self.rest))
         if after:
-            yield fault.line, replace(fault, is_truncation=False)
+            yield fault.line, fault
             self.parser, self.fault = parser_for(self.names), None
             self.before = self.lines - self.opening.count(b"\n")
             try:
