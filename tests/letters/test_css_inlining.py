@@ -106,6 +106,14 @@ def test_every_rule_for_small_and_dark_screens_is_in_the_letter(templates: Templ
     )
 
 
+def test_links_of_cards_are_styled_outside_media_queries_which_thunderbird_ignores() -> None:
+    small = (SHEETS[0].parent / "small.css").read_text()
+
+    everywhere = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", small)
+
+    assert re.findall(r"^[^{]+(?= \{)", everywhere, re.MULTILINE) == [".title", ".links a"]
+
+
 def test_links_within_the_letter_and_addresses_stay_as_they_are() -> None:
     ways = '<a href="#t1">x</a><a href="https://example.org/?a=1&amp;b=%20#c">y</a>'
 
