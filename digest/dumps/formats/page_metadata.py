@@ -16,7 +16,6 @@ from functools import lru_cache
 from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_counts import stated_count
 
-MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")  # fmt: skip
 NAVIGATION = frozenset(
     "new|Get trending papers in your email inbox once a day!|Get trending papers in your email inbox!|"
     "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|"
@@ -60,7 +59,7 @@ AUTHORS = re.compile(
 LABEL = rf"(?P<label>(?:{BULLET}\s*)?(?:(?:published|submitted|posted|date)(?: on)?:? )?)"
 YEAR = r"(?P<year>(?:19|20)\d\d)"
 DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
+MONTH = rf"(?P<month>{field_parsing.MONTHS})"
 DATE = re.compile(
     rf"{LABEL}{MONTH} {DAY}(?:,? {YEAR})?"
     r"(?:\s*\[\s*(?P<linked>[\d.,]+k?)\s*\](?:\(\S*\)|\[\d+\])|\s+(?P<comments>[\d.,]+k?))?",
@@ -223,7 +222,7 @@ def parse_date(text: str) -> MetadataLine | None:
         if found is None:
             continue
         parts = found.groupdict()
-        month = month_of(parts["month"].casefold())
+        month = field_parsing.month_number(parts["month"])
         if 1 <= month <= 12 and 1 <= int(parts["day"]) <= 31:
             return MetadataLine(
                 kind=MetadataKind.DATE,
@@ -263,10 +262,3 @@ def parse_figure(text: str | None) -> float | None:
         return 0.0
     number = field_parsing.parse_number(text)
     return None if number is None else round(number)
-
-
-def month_of(name: str) -> int:
-    """Return the number of a month, given by its number, its name or the beginning of its name; else 0."""
-    if name.isdigit():
-        return int(name)
-    return next((number for number, month in enumerate(MONTHS, start=1) if month.startswith(name)), 0)

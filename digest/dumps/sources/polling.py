@@ -8,7 +8,6 @@ No transaction is open during a request to a server. If a poll is interrupted, t
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -349,18 +348,17 @@ def poll_result(row: SourceRow, results: list[LoadResult], requests: int, *, fai
 def folder_name(source: str) -> str:
     """Return the name of a source's folder: a single safe path component for any source name."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "-.") else "_" for char in source)
-    return plain.strip(".")[:60] if plain == source else f"{plain.strip('.')[:50]}-{short_hash(source)}"
+    return (
+        plain.strip(".")[:60]
+        if plain == source
+        else f"{plain.strip('.')[:50]}-{source_presets.short_hash(source)}"
+    )
 
 
 def file_name(source_request: SourceRequest) -> str:
     """Return a file name for a request; no two requests of a poll have the same file name."""
     day = f"{source_request.day:%Y-%m-%d}" if source_request.day else "new"
-    return f"{day}-{source_request.page}-{short_hash(source_request.url)}"
-
-
-def short_hash(text: str) -> str:
-    """Return the first eight hexadecimal digits of a string's SHA-256."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{day}-{source_request.page}-{source_presets.short_hash(source_request.url)}"
 
 
 def delete_old_files(folder: Path, now: datetime) -> int:

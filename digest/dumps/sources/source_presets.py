@@ -144,8 +144,12 @@ def short_name(name: str) -> str:
     """
     if len(name) <= LONGEST_NAME and without_secrets(name) == name:
         return name
-    hash8 = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{(parts_of(name).hostname or 'source')[:60]}-{hash8}"
+    return f"{(parts_of(name).hostname or 'source')[:60]}-{short_hash(name)}"
+
+
+def short_hash(text: str) -> str:
+    """Return the first eight hexadecimal digits of a string's SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def without_secrets(url: str) -> str:
