@@ -162,7 +162,8 @@ class DigestLetters:
             "note": self.press.note,
             "is_sample": not self.samples.isdisjoint(papers),
             "day": figures_in_words.weekday_and_day(copy.day),
-            "next_due": pages.next_due(copy),
+            "next_due": copy.next_due_at
+            and figures_in_words.next_digest(copy.next_due_at, copy.timezone, seen_from=copy.dated_at),
             "recipient": copy.recipient,
             "is_group": copy.is_group,
             "topics": pages.topics_line(tuple([part.topic for part in plan]) + digest.others, digest.silent),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
-from digest.letters import Personalization, figures_in_words, line_wrapping, subject_lines
+from digest.letters import figures_in_words, line_wrapping, subject_lines
 from digest.letters.cards import MAX_TITLE_LENGTH, Card, CardForm, make_card, printed_text
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.press.size_budget import SectionPlan
@@ -58,14 +58,6 @@ class TitleGroup(NamedTuple):
     more: str  #: the numbers of the papers that only follow below, in words; empty if all titles are listed
 
 
-class Anchor(NamedTuple):
-    """A link from the top of the letter to a section."""
-
-    name: str
-    topic: str
-    papers: int
-
-
 class PageSection(NamedTuple):
     """What stands around the cards of one topic."""
 
@@ -86,14 +78,6 @@ class PrintedPaper(NamedTuple):
     paper: Card
     why: ReasonLine
     is_first: bool  #: whether it is the first below its heading
-
-
-class FollowUpItem(NamedTuple):
-    """An update to a paper that was sent to the reader earlier."""
-
-    href: str
-    title: str
-    text: str
 
 
 def is_listed(plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> bool:
@@ -120,10 +104,10 @@ def counts_line(digest: Digest, papers: int, words: int) -> str:
     return f"{counted} · {figures_in_words.minutes_to_read(words)}"
 
 
-def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, ...]:
-    """Return the updates to papers of earlier digests."""
+def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[tuple[str, str, str], ...]:
+    """Return the updates to papers of earlier digests, each as (URL, title, text)."""
     return tuple(
-        FollowUpItem(
+        (
             links.paper_url(site, one.paper),
             figures_in_words.cut_at_word(one_line(one.title), MAX_TITLE_LENGTH),
             figures_in_words.followup_text(one.kind, one_line(one.detail)),
@@ -218,23 +202,16 @@ def filter_in_words(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics
-def anchors(topics: tuple[tuple[str, int], ...]) -> tuple[Anchor, ...]:
-    """Return the links to the sections; none for a single section."""
+def anchors(topics: tuple[tuple[str, int], ...]) -> tuple[tuple[str, str, int], ...]:
+    """Return the links to the sections, each as (name, topic, number of papers); none for a single section."""
     if not 2 <= len(topics) <= MAX_ANCHORS:
         return ()
     return tuple(
         [
-            Anchor(anchor_name(place, papers), heading(topic), papers)
+            (anchor_name(place, papers), heading(topic), papers)
             for place, (topic, papers) in enumerate(topics, start=1)
         ]
     )
-
-
-def next_due(copy: Personalization) -> str:
-    """Return the time of the next digest in the reader's time zone: "Saturday, 08:00 UTC"."""
-    if copy.next_due_at is None:
-        return ""
-    return figures_in_words.next_digest(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics
