@@ -128,6 +128,7 @@ WRONG = {
     "cut at a name": {"title": "Winds and Their Graphs (2017), F"},
     "names": {"title": "Ada Okafor,Kenji Ito, Lena Brandt"},
     "a venue": {"title": "ICLR 2024 Spotlight"},
+    "a conference": {"title": "IEEE International Conference on Kites and Their Tails"},
     "a button": {"title": "Project page"},
     "a day": {"title": "[17 Nov 2022]"},
     "one token": {"abstract": "nan"},

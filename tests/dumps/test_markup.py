@@ -110,3 +110,4 @@ def test_quotes_panels_and_italics_of_wikis_are_no_text() -> None:
         "''{}''",
     ):
         assert read(text) == {abstract(subject) for subject in SUBJECTS}, text
+    assert read("So ''{}'' is quoted.") == {f"So ''{abstract(subject)}'' is quoted." for subject in SUBJECTS}

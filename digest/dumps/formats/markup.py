@@ -77,7 +77,7 @@ BLOCKS = rules(
     *((f"\nh{n}", rf"^h{n}(?:\([^()\n]{{0,300}}\))?\. ", "#" * n + " ") for n in range(1, 7)),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("'''", r"'''(?=[^\s'])([^'\n]{1,3000})'''", r"\1"),  # MediaWiki
-    ("''", r"(?<![\w'])''(?=[^\s'])((?:[^'\n]|'(?!')){1,3000})''(?![\w'])", r"\1"),  # MediaWiki
+    ("''", r"^[ \t]*''(?=[^\s'])((?:[^'\n]|'(?!')){1,60000})''[ \t]*$", r"\1"),  # a line in MediaWiki; within a line, these may be quotes
     ("{anchor:", r"\\([(){}\[\]!*_^~|+-])", r"\1"),  # Jira
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
     ("\nbq. ", r"^bq\. ", ""),  # Jira

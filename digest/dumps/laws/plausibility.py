@@ -37,6 +37,7 @@ CUT = re.compile(r"[(\[](?:19|20)\d\d[)\]]\s*[,.:]\s*\S.{0,40}$|[(\[{]\s*$")
 NO_TITLE = re.compile(
     r"\W*(?:\d{1,4}\W+)?arXiv:\s?\d.*|\W*(?:arXiv\s*)?(?:\d{1,2} \w{3,9} )?(?:(?:19|20)\d\d\W*)?|\W*\d*\W*"
     r"|\W*(?:[A-Z][\w&+-]{1,11}\s?){1,2}['’ -]*(?:19|20)?\d\d\W*(?:oral|spotlight|poster|workshop|findings|highlight)?\W*"
+    r"|(?:(?:IEEE|ACM|AAAI|USENIX|IFIP|\d+th|The|Annual|European|International|Joint)[ /]){1,5}(?:Conference|Symposium|Workshop) on .{3,90}"
     r"|\W*(?i:paper|pdf|code|project(?: page)?|arxiv|abs|link|website|home ?page|abstract|authors?|share on .{0,30}|submitted by .*)\W*"
 )
 PAGE_TEXT = re.compile(
