@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import SettingsChange, Subscriber
@@ -20,6 +20,7 @@ from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 _ = figures_in_words.TRANSLATIONS.gettext
 
 UNDO_FOR = timedelta(days=30)
+MAX_CHANGES = 20  #: maximum number of changes kept for one subscriber; the oldest are forgotten first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +75,10 @@ def record_change(
     after = preferences.settings_of(session, subscriber).to_json()
     if after == before.to_json():
         return None
-    is_old = SettingsChange.changed_at < now - UNDO_FOR
-    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id, is_old))
+    own = SettingsChange.subscriber_id == subscriber.id
+    surplus = select(SettingsChange.id).where(own).order_by(SettingsChange.id.desc()).offset(MAX_CHANGES - 1)
+    is_old = or_(SettingsChange.changed_at < now - UNDO_FOR, SettingsChange.id.in_(surplus))
+    session.execute(delete(SettingsChange).where(own, is_old))
     row = SettingsChange(subscriber_id=subscriber.id, changed_at=now, before=before.to_json(), after=after)
     session.add(row)
     session.flush()

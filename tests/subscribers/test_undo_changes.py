@@ -182,6 +182,17 @@ def test_an_undo_keeps_what_changed_again_since_and_says_so(
     assert (alice.max_papers, alice.abstracts) == (5, "short")
 
 
+def test_the_changes_of_one_reader_that_are_kept_are_limited(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    for number in range(1, 26):
+        given = ReaderSettings(texts={"max_papers": str(number)})
+        undo_changes.save_settings(session, site, alice, given, now=now)
+
+    assert len(session.scalars(select(SettingsChange)).all()) == undo_changes.MAX_CHANGES
+    assert "at most 24 papers" in undo_changes.undo_change(session, alice, now=now)[0]
+
+
 def test_an_undo_leaves_no_earlier_change_unreported(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
