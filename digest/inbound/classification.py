@@ -29,7 +29,7 @@ from digest.inbound import (
     stored_mail,
     writer_checks,
 )
-from digest.inbound.mail_commands import Verb
+from digest.inbound.mail_commands import Confirm, Subscribe
 from digest.inbound.mail_rules import MailContext, MailRules
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.reader_request import CommandMail, MailOutcome
@@ -306,8 +306,8 @@ def apply_confirmation(
     reply = confirm_replies.apply_reply(context, number, mail, choose_papers=known.choose_papers)
     if reply is None:
         return None
-    commands = [one for one in mail.commands if one.verb is not Verb.CONFIRM]
-    others = [one for one in commands if one.argument or one.verb is not Verb.SUBSCRIBE]
+    commands = [one for one in mail.commands if one.kind is not Confirm]
+    others = [one for one in commands if one.argument or one.kind is not Subscribe]
     if reply.confirmed is None or not others:
         return reply
     further = replace(mail, commands=others, is_confirmation=True)

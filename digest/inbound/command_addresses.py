@@ -7,13 +7,13 @@ from dataclasses import replace
 from digest import links
 from digest.inbound import find_commands
 from digest.inbound.find_commands import ReadMail
-from digest.inbound.mail_commands import KIND_OF_WORD, Command, Verb
+from digest.inbound.mail_commands import KIND_OF_WORD, Command, Subscribe
 from digest.inbound.mail_text import ReceivedMail
 from digest.site_profile import Site
 
 #: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
 #: in Mailman.
-VERBS = {word: KIND_OF_WORD[word].verb for word in ("subscribe", "join", "unsubscribe", "leave", "help")}
+KINDS = {word: KIND_OF_WORD[word] for word in ("subscribe", "join", "unsubscribe", "leave", "help")}
 REQUEST = "request"  #: the word in Mailman's address for commands that are in the text
 
 
@@ -24,7 +24,7 @@ def takes_commands_at(site: Site, recipient: str) -> bool:
     word = word_of_address(site, recipient)
     return (
         word == REQUEST
-        or word in VERBS
+        or word in KINDS
         or links.read_reply_address(site, recipient) is not None
         or links.read_confirm_address(site, recipient) is not None
     )
@@ -43,14 +43,14 @@ def read_at(site: Site, recipient: str, message: ReceivedMail) -> ReadMail:
     In mail to a `subscribe` address, only the settings for the sign-up are read. In mail to another address with
     a command, no text is read.
     """
-    verb = VERBS.get(word_of_address(site, recipient))
-    if verb is None:
+    word = word_of_address(site, recipient)
+    if (kind := KINDS.get(word)) is None:
         return find_commands.read_commands(message)
-    given = Command(verb=verb, line=verb)
-    if verb is not Verb.SUBSCRIBE:
+    given = Command(kind=kind, line=word)
+    if kind is not Subscribe:
         return ReadMail(commands=(given,))
     read = find_commands.read_commands(message, first=given)
-    asks = any(one.verb is Verb.SUBSCRIBE and one.argument for one in read.commands)
+    asks = any(one.kind is Subscribe and one.argument for one in read.commands)
     return replace(read, commands=read.commands[1:]) if asks else read
 
 
@@ -58,4 +58,4 @@ def asks_to_subscribe(site: Site, recipient: str, message: ReceivedMail) -> bool
     """Return whether a command of a message subscribes the writer."""
     if not takes_commands_at(site, recipient):
         return False
-    return any(one.verb is Verb.SUBSCRIBE for one in read_at(site, recipient, message).commands)
+    return any(one.kind is Subscribe for one in read_at(site, recipient, message).commands)

@@ -30,9 +30,8 @@ BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
 #: Words around the topic: `add a topic on robots`, `subscribe me to papers about robots`, `the robots topic`.
 BEFORE_TOPIC, AROUND_TOPIC = pattern_of("before_topic"), pattern_of("around_topic", after="$")
-WITH_FILTER = pattern_of(
-    "with_filter", before=r"\s+", after=r":?\s+"
-)  #: as in `add Robots with filter robot*`
+#: Matches the words before a filter, as in `add Robots with filter robot*`.
+WITH_FILTER = pattern_of("with_filter", before=r"\s+", after=r":?\s+")
 #: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
 NO_TOPIC_WORDS = words_around_commands.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 

@@ -28,13 +28,14 @@ from digest.errors import NotFound, UsageError
 from digest.inbound import (
     answer_limits,
     answered_letter,
+    mail_commands,
     mail_without_command,
     paper_commands,
     reader_commands,
     sign_up_requests,
     writer_checks,
 )
-from digest.inbound.mail_commands import Command, Unsubscribe, Verb
+from digest.inbound.mail_commands import Command, MailCommand, Unsubscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_without_command import RECEIVING_STATES
 from digest.inbound.reader_request import (
@@ -79,7 +80,7 @@ def check_person(mail: CommandMail, email: str) -> None:
     if writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail is marked as spam")
     is_advertising = any(
-        one.verb is Verb.UNSUBSCRIBE and writer_checks.LINK.search(one.line.replace(email, ""))
+        one.kind is Unsubscribe and writer_checks.LINK.search(one.line.replace(email, ""))
         for one in mail.unclear
     )
     if mail.unclear and (is_advertising or writer_checks.is_automatic(mail.message)):
@@ -97,7 +98,7 @@ def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | 
     The writer has the letter, but may have got it from its reader. Returns None for any other message.
     """
     reader = context.session.get(Subscriber, mail.answered.subscriber_id) if mail.answered else None
-    leaving = next((command for command in mail.commands if command.verb is Verb.UNSUBSCRIBE), None)
+    leaving = next((command for command in mail.commands if command.kind is Unsubscribe), None)
     if reader is None or reader.state not in RECEIVING_STATES or leaving is None:
         return None
     said = _("Somebody replied to one of your letters, but not provably from your address.")
@@ -146,13 +147,13 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         }
         lines = [command.line for command in mail.unclear]
         answer_limits.queue_answer(context, mail, subscriber, "reply", decision, once=lines)
-    verbs = ", ".join(command.verb for command in mail.commands)
+    kinds = ", ".join(command.kind.words[0] for command in mail.commands)
     if mail.unclear:
         return MailOutcome(
-            outcome=f"asked subscriber {subscriber.id} what they meant: {verbs}", needs_human=True
+            outcome=f"asked subscriber {subscriber.id} what they meant: {kinds}", needs_human=True
         )
     at_once = ", at once" if change_id else ""
-    return MailOutcome(outcome=f"ran for subscriber {subscriber.id}{at_once}: {verbs}")
+    return MailOutcome(outcome=f"ran for subscriber {subscriber.id}{at_once}: {kinds}")
 
 
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
@@ -170,32 +171,32 @@ def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
 def run_command(request: ReaderRequest, command: Command) -> str:
     """Run a command whole or not at all; return its result, or "" if another letter answers it."""
     if not command.is_clear:
-        request.reply.asks_to_unsubscribe |= command.verb is Verb.UNSUBSCRIBE
+        request.reply.asks_to_unsubscribe |= command.kind is Unsubscribe
         return command.doubt
     try:
         with request.session.begin_nested():
-            return HANDLERS[command.verb](request, command)
+            return HANDLERS[command.kind](request, command)
     except (UsageError, NotFound) as error:
         return error_text(error)
 
 
-HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], str]] = MappingProxyType(
+HANDLERS: Mapping[type[MailCommand], Callable[[ReaderRequest, Command], str]] = MappingProxyType(
     {
-        Verb.ACCOUNT: reader_commands.mail_account_link,
-        Verb.ADD: reader_commands.add_topic,
-        Verb.CONFIRM: reader_commands.answer_yes,
-        Verb.DROP: reader_commands.drop_topic,
-        Verb.HELP: reader_commands.explain_command,
-        Verb.LESS: paper_commands.change_topics,
-        Verb.MORE: paper_commands.change_topics,
-        Verb.PAUSE: reader_commands.pause_digests,
-        Verb.RESUME: reader_commands.resume_digests,
-        Verb.SAVE: paper_commands.save_papers,
-        Verb.SCHEDULE: reader_commands.change_schedule,
-        Verb.SUBSCRIBE: reader_commands.answer_subscribed,
-        Verb.TEST: paper_commands.test_filter,
-        Verb.TOPICS: reader_commands.list_topics,
-        Verb.UNDO: reader_commands.undo_change,
-        Verb.WHY: paper_commands.explain_papers,
+        mail_commands.MyData: reader_commands.mail_account_link,
+        mail_commands.AddTopic: reader_commands.add_topic,
+        mail_commands.Confirm: reader_commands.answer_yes,
+        mail_commands.DropTopic: reader_commands.drop_topic,
+        mail_commands.Help: reader_commands.explain_command,
+        mail_commands.FewerLikeThis: paper_commands.change_topics,
+        mail_commands.MoreLikeThis: paper_commands.change_topics,
+        mail_commands.PauseDigests: reader_commands.pause_digests,
+        mail_commands.ResumeDigests: reader_commands.resume_digests,
+        mail_commands.KeepPaper: paper_commands.save_papers,
+        mail_commands.ChangeSchedule: reader_commands.change_schedule,
+        mail_commands.Subscribe: reader_commands.answer_subscribed,
+        mail_commands.TryFilter: paper_commands.test_filter,
+        mail_commands.ShowTopics: reader_commands.list_topics,
+        mail_commands.UndoChange: reader_commands.undo_change,
+        mail_commands.ExplainPaper: paper_commands.explain_papers,
     }
 )

@@ -18,13 +18,18 @@ from digest.inbound.mail_commands import (
     MAX_SENTENCE_LENGTH,
     OPENS_LIST,
     PHRASES,
+    AddTopic,
     ChangeSchedule,
     Command,
     CommandLine,
+    Confirm,
+    DropTopic,
+    Help,
     PauseDigests,
+    ResumeDigests,
     Subscribe,
+    TryFilter,
     Unsubscribe,
-    Verb,
 )
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.words_around_commands import pattern_of
@@ -37,8 +42,8 @@ MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command w
 LONG_LINE = 60  #: a mail program may have wrapped a line with at least this many characters
 
 #: Commands that contradict an `unsubscribe` in the same message, so that it is doubtful.
-CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
-TOPIC_VERBS = frozenset({Verb.ADD, Verb.SUBSCRIBE, Verb.TEST})
+CHANGING_KINDS = frozenset({AddTopic, DropTopic, ChangeSchedule, PauseDigests, ResumeDigests})
+TOPIC_KINDS = frozenset({AddTopic, Subscribe, TryFilter})
 
 #: Matches the end of a sentence or clause after which another command may begin.
 SENTENCE_END = re.compile(
@@ -48,14 +53,11 @@ SENTENCE_END = re.compile(
 #: Matches the first words of a line, which may be `Yes,` or a greeting before a command.
 FIRST_WORDS = re.compile(r"[^,.!;–—]{1,40}?(?:[,.!;]|\s[-–—])\s+")
 #: Matches the beginning of a line that may give a second command after its topic, and where that one may begin.
-FIRST_OF_TWO, SECOND_OF_TWO = (
-    pattern_of("first_of_two", after=r"\b"),
-    pattern_of("second_of_two", before=r",?\s+"),
-)
+FIRST_OF_TWO = pattern_of("first_of_two", after=r"\b")
+SECOND_OF_TWO = pattern_of("second_of_two", before=r",?\s+")
 INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smith, J. ` or `Smith et al. `
-LEAD_IN = pattern_of(
-    "lead_in"
-)  #: polite beginnings of a command: `I would like to ...`, `could you please ...`
+#: Matches polite beginnings of a command: `I would like to ...`, `could you please ...`.
+LEAD_IN = pattern_of("lead_in")
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
 #: What a sentence may mention, and the command to which the answer then gives examples.
@@ -106,16 +108,16 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
         has_topics = is_bare_topic(following, names, is_item=True) and not split_line(following, names)[0]
         if (opener := list_opener(text)) and has_topics:
             is_list = True
-            found += [Command(verb=Verb.SUBSCRIBE, line=text)] if opener == "subscribe" and not found else []
+            found += [Command(kind=Subscribe, line=text)] if opener == "subscribe" and not found else []
             continue
         commands, rest = split_line(text, names)
         # The lines below `subscribe`, and below topics after it, may be topics.
-        follows = bool(found) and found[0].verb is Verb.SUBSCRIBE and found[-1].verb in TOPIC_VERBS
+        follows = bool(found) and found[0].kind is Subscribe and found[-1].kind in TOPIC_KINDS
         is_topic = not commands and is_bare_topic(text, names, is_item=is_list or bool(is_item))
         is_list = is_list and not is_signed and (is_topic or bool(commands))
         if is_topic and (is_list or follows):
             argument = command_arguments.with_name(text)
-            commands, rest = [Command(verb=Verb.ADD, line=text, argument=argument)], []
+            commands, rest = [Command(kind=AddTopic, line=text, argument=argument)], []
         if unread or is_signed:  # below other text, only what nothing else can mean is a command
             commands = [one for one in commands if is_unmistakable(one)]
         if commands:
@@ -132,7 +134,7 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
 def with_length_of_pause(read: ReadMail, subject: Sequence[Command]) -> ReadMail:
     """Return what was read; a `pause` without a length gets the one in the other lines, such as `until Monday`."""
     said = command_arguments.pause_in(" ".join(read.unread))
-    bare = [one for one in read.commands if one.verb is Verb.PAUSE and one.is_clear and not one.argument]
+    bare = [one for one in read.commands if one.kind is PauseDigests and one.is_clear and not one.argument]
     if not said or len(bare) != 1:
         return read
     lines = [line for line in read.unread if said in line.lower()]
@@ -147,9 +149,9 @@ def with_length_of_pause(read: ReadMail, subject: Sequence[Command]) -> ReadMail
 def repeats(command: Command, earlier: Sequence[Command]) -> bool:
     """Return whether a command repeats one of the subject, or only says again to subscribe or unsubscribe."""
     return any(
-        one.verb is command.verb
+        one.kind is command.kind
         and one.is_clear == command.is_clear
-        and (one.argument == command.argument or (one.verb is Verb.UNSUBSCRIBE and one.is_clear))
+        and (one.argument == command.argument or (one.kind is Unsubscribe and one.is_clear))
         for one in earlier
     )
 
@@ -162,11 +164,11 @@ def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> 
 
 def is_unmistakable(command: Command) -> bool:
     """Return whether a line is a command wherever it stands: a command word with its argument."""
-    if command.verb is Verb.UNSUBSCRIBE:
+    if command.kind is Unsubscribe:
         return command.is_clear and len(command.line.split()) > 1 and is_certain(command)
-    is_request = command.verb in {Verb.PAUSE, Verb.RESUME} and len(command.line.split()) > 1
+    is_request = command.kind in {PauseDigests, ResumeDigests} and len(command.line.split()) > 1
     is_said = bool(command.argument) or is_request
-    return command.is_clear and is_said and command.verb not in {Verb.HELP, Verb.CONFIRM}
+    return command.is_clear and is_said and command.kind not in {Help, Confirm}
 
 
 def is_certain(command: Command) -> bool:
@@ -197,7 +199,7 @@ def is_topic_line(line: str) -> bool:
     """Return whether a line names a topic or a filter."""
     word = words_around_commands.words_in(line)[:1]
     kind = KIND_OF_WORD.get(word[0]) if word else None
-    return bool(kind and kind.verb in TOPIC_VERBS) or bool(command_arguments.NAMED_FILTER.fullmatch(line))
+    return kind in TOPIC_KINDS or bool(command_arguments.NAMED_FILTER.fullmatch(line))
 
 
 def goes_on(line: str, following: str) -> bool:
@@ -221,9 +223,9 @@ def marked_doubtful(found: Sequence[Command], unread: Sequence[str]) -> tuple[Co
     `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """
     has_text = bool(unread) or any(not command.is_clear for command in found)
-    changes = any(command.verb in CHANGING_VERBS for command in found)
+    changes = any(command.kind in CHANGING_KINDS for command in found)
     return tuple(
-        replace(command, doubt=KIND_OF_WORD[command.verb.value].doubt)
+        replace(command, doubt=command.kind.doubt)
         if command.is_clear and is_doubtful(command, has_text=has_text, changes=changes)
         else command
         for command in found
@@ -232,19 +234,19 @@ def marked_doubtful(found: Sequence[Command], unread: Sequence[str]) -> tuple[Co
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
     """Return whether this command, in this message, may be meant for something other than the digests."""
-    if command.verb is Verb.UNSUBSCRIBE:
+    if command.kind is Unsubscribe:
         return changes or (has_text and not is_certain(command))
     word = words_around_commands.words_in(without_lead_in(command.line)[0], polite=False)[:1]
-    is_resume = command.verb is Verb.RESUME and len(command.line.split()) == 1
-    is_bare = is_resume or (command.verb is Verb.PAUSE and not command.argument)
-    is_schedule = command.verb is Verb.SCHEDULE and not KIND_OF_WORD.keys() & set(word)
+    is_resume = command.kind is ResumeDigests and len(command.line.split()) == 1
+    is_bare = is_resume or (command.kind is PauseDigests and not command.argument)
+    is_schedule = command.kind is ChangeSchedule and not KIND_OF_WORD.keys() & set(word)
     return (is_bare or is_schedule) and has_text
 
 
 def leaving_subject(subject: str, names: frozenset[str]) -> list[Command]:
     """Return the command of an empty reply whose subject says to unsubscribe, or ends with that word."""
     leaves = unsubscribe_words.says_unsubscribe(subject, names) or subject.lower().endswith("unsubscribe")
-    return [Command(verb=Verb.UNSUBSCRIBE, line=subject)] if leaves else []
+    return [Command(kind=Unsubscribe, line=subject)] if leaves else []
 
 
 def mentions(*lines: str) -> tuple[Command, ...]:
@@ -257,13 +259,13 @@ def mentions(*lines: str) -> tuple[Command, ...]:
             continue
         pause, at = command_arguments.pause_in(line), command_arguments.schedule_in(line)
         if leaves and not pause:
-            return (Command(verb=Verb.UNSUBSCRIBE, line=line, doubt=Unsubscribe.doubt),)
+            return (Command(kind=Unsubscribe, line=line, doubt=Unsubscribe.doubt),)
         if pause or at:
-            verb, example = (Verb.PAUSE, f"pause {pause}") if pause else (Verb.SCHEDULE, at)
+            kind, example = (PauseDigests, f"pause {pause}") if pause else (ChangeSchedule, at)
             doubt = _("Nothing has changed. Do you mean this? Then write: %s") % example
-            return (Command(verb=verb, line=line, doubt=doubt),)
+            return (Command(kind=kind, line=line, doubt=doubt),)
     found = ((pattern.search(line), line, kind) for line in lines for pattern, kind in MENTIONED)
-    every = [Command(verb=kind.verb, line=line, doubt=kind.doubt) for said, line, kind in found if said]
+    every = [Command(kind=kind, line=line, doubt=kind.doubt) for said, line, kind in found if said]
     return tuple(every[:1])
 
 
@@ -275,7 +277,7 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     found = [command for _, command in read if command is not None]
-    if len(found) == 1 and found[0].verb is Verb.CONFIRM:  # `Yes, lovely papers` says yes to nothing
+    if len(found) == 1 and found[0].kind is Confirm:  # `Yes, lovely papers` says yes to nothing
         sentences, read = [line], [(line, parse_command(line, names))]
         found = [command for _, command in read if command is not None]
     is_empty = words_around_commands.is_polite, words_around_commands.says_yes
@@ -334,7 +336,7 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
     """
     bare, is_request = without_lead_in(line)
     if unsubscribe_words.says_unsubscribe(bare, names):
-        return Command(verb=Verb.UNSUBSCRIBE, line=line)
+        return Command(kind=Unsubscribe, line=line)
     for pattern, words in PHRASES:
         if said := pattern.match(line) or pattern.match(bare):
             # `sign me up for papers on coral reefs` names a topic; after other phrases, more words add nothing.
@@ -356,4 +358,4 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
             )
         )
     is_schedule = len(bare.split()) <= MAX_BARE_WORDS and command_arguments.parse_schedule(bare)
-    return Command(verb=Verb.SCHEDULE, line=line, argument=bare) if is_schedule else None
+    return Command(kind=ChangeSchedule, line=line, argument=bare) if is_schedule else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -20,33 +19,11 @@ MAX_SENTENCE_LENGTH = 100
 OPENS_LIST = pattern_of("opens_list", after=r"\s*:?$")  #: a line above a list of topics: `add these topics:`
 
 
-class Verb(StrEnum):
-    """A command that can be sent by mail."""
-
-    SUBSCRIBE = "subscribe"
-    CONFIRM = "confirm"
-    UNSUBSCRIBE = "leave"
-    PAUSE = "pause"
-    RESUME = "resume"
-    TOPICS = "topics"
-    ADD = "add"
-    DROP = "drop"
-    SCHEDULE = "at"
-    HELP = "help"
-    UNDO = "undo"
-    TEST = "test"
-    WHY = "why"
-    LESS = "less"
-    MORE = "more"
-    SAVE = "save"
-    ACCOUNT = "export"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
     """One command in a message."""
 
-    verb: Verb
+    kind: type[MailCommand]
     line: str  #: the line as the sender wrote it
     argument: str = ""  #: the text after the command's word, or the topic that it names
     #: Why the line may be something else, with an example of the command; empty if the command is clear.
@@ -69,16 +46,17 @@ class CommandLine:
     is_question: bool = False  #: whether the line asks something, other than `could you ...?`
     names: frozenset[str] = frozenset()  #: the words in the writer's name and address
 
-    def command(self, verb: Verb, argument: str | None = None) -> Command:
+    def command(self, kind: type[MailCommand], argument: str | None = None) -> Command:
         """Return the command that this line gives."""
-        return Command(verb=verb, line=self.text, argument=self.rest if argument is None else argument)
+        return Command(kind=kind, line=self.text, argument=self.rest if argument is None else argument)
 
 
 class MailCommand:
     """A command: the words that begin it, and its lines in `help`."""
 
-    verb: ClassVar[Verb]
     words: ClassVar[tuple[str, ...]]  #: the command's name, then its aliases
+    #: Words that begin the command only if the rest of the line belongs to it.
+    verbs: ClassVar[Iterable[str]] = ()
     usage: ClassVar[str]  #: an example, as readers write it
     effect: ClassVar[str]  #: what the command does, in one sentence
     context: ClassVar[str] = ""  #: the mails in which the command works, if it does not work in all
@@ -91,13 +69,13 @@ class MailCommand:
         """Return the command if the line has no further words; None for a sentence."""
         rest = set(words_around_commands.words_in(line.rest)) - words_of("command_fillers")
         has_more = rest or line.is_question
-        return None if has_more else line.command(cls.verb)
+        return None if has_more else line.command(cls)
 
     @classmethod
     def unless_long(cls, line: CommandLine) -> Command | None:
         """Return the command as a doubtful one; None for a long line, which only begins like it."""
         is_short = len(line.text) <= MAX_SENTENCE_LENGTH
-        return replace(line.command(cls.verb), doubt=cls.doubt) if is_short else None
+        return replace(line.command(cls), doubt=cls.doubt) if is_short else None
 
 
 class TopicCommand(MailCommand):
@@ -108,14 +86,13 @@ class TopicCommand(MailCommand):
         """Return the command of a line that names a topic; it is doubtful if an address follows."""
         topic = command_arguments.bare_topic(line.rest)
         if command_arguments.is_topic(topic):
-            return line.command(cls.verb, topic)
+            return line.command(cls, topic)
         return cls.unless_long(line) if "@" in topic else None
 
 
 class AddTopic(TopicCommand):
     """Add a topic."""
 
-    verb = Verb.ADD
     words = ("add",)
     usage = "add flows: flow matching"
     effect = _("Add a topic called flows.")
@@ -142,7 +119,6 @@ class AddTopic(TopicCommand):
 class DropTopic(TopicCommand):
     """Remove a topic."""
 
-    verb = Verb.DROP
     words = ("drop", "del", "delete", "remove")
     usage = "drop flows"
     effect = _("Remove the topic called flows.")
@@ -153,7 +129,6 @@ class DropTopic(TopicCommand):
 class ShowTopics(MailCommand):
     """Show the topics and the schedule."""
 
-    verb = Verb.TOPICS
     words = ("list", "topics", "settings", "show", "status")
     usage = "list"
     effect = _("See your topics and your hour.")
@@ -162,9 +137,7 @@ class ShowTopics(MailCommand):
 class ChangeSchedule(MailCommand):
     """Change when digests are sent."""
 
-    verb = Verb.SCHEDULE
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
-    #: Words that begin the command only if the rest of the line is a schedule.
     verbs = words_of("schedule_verbs")
     usage = "weekly fri at 8:00"
     effect = _("Change the day or the hour.")
@@ -175,16 +148,15 @@ class ChangeSchedule(MailCommand):
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command; it is doubtful if it begins like one and has other words."""
         if command_arguments.parse_schedule(line.bare) is not None:
-            return line.command(cls.verb, line.bare)
+            return line.command(cls, line.bare)
         return cls.unless_long(line) if line.word in cls.words else None
 
 
 class PauseDigests(MailCommand):
     """Pause the digests."""
 
-    verb = Verb.PAUSE
     words = ("pause", "vacation", "nomail", "suspend", "snooze")
-    verbs = ("hold", "put")  #: words that begin the command only if a length or an end follows
+    verbs = ("hold", "put")
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks.")
     description = _(
@@ -197,23 +169,22 @@ class PauseDigests(MailCommand):
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command; it is doubtful if its text is no length or end, even in a sentence."""
         if line.word == "nomail":  # LISTSERV's command, which ends with its command `mail`
-            return line.command(cls.verb, "forever")
+            return line.command(cls, "forever")
         said = None if line.is_question else command_arguments.pause_said(line.rest)
         if line.word in cls.verbs:
             said = command_arguments.pause_in(line.rest)
             if said is None and command_arguments.names_only_digests(line.rest):
                 said = ""
-            return None if said is None else line.command(cls.verb, said)
+            return None if said is None else line.command(cls, said)
         if said is None and (end := command_arguments.PAUSE_FROM.search(line.rest)):
             later = _("A pause begins at once. If this is right, write: pause until %s")
-            return replace(line.command(cls.verb), doubt=later % end["end"])
-        return cls.unless_long(line) if said is None else line.command(cls.verb, said)
+            return replace(line.command(cls), doubt=later % end["end"])
+        return cls.unless_long(line) if said is None else line.command(cls, said)
 
 
 class ResumeDigests(MailCommand):
     """End a pause."""
 
-    verb = Verb.RESUME
     words = ("resume", "unpause", "restart")
     usage = "resume"
     effect = _("End a pause.")
@@ -223,7 +194,6 @@ class ResumeDigests(MailCommand):
 class UndoChange(MailCommand):
     """Undo the latest change of the reader's settings."""
 
-    verb = Verb.UNDO
     words = ("undo",)
     usage = "undo"
     effect = _("Undo the latest change of your settings.")
@@ -232,37 +202,25 @@ class UndoChange(MailCommand):
 class TryFilter(TopicCommand):
     """Test a filter on the papers of recent days."""
 
-    verb = Verb.TEST
     words = ("test", "try")
     usage = "test flow matching"
     effect = _("See how many papers a filter would have found lately.")
 
 
 class PaperCommand(MailCommand):
-    """A command about one paper: its number in the answered digest, or its identifier."""
+    """A command about papers: their numbers in the answered digest, or their identifiers."""
 
     context = _("Send this as a reply to the digest.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that names a paper."""
-        has_paper = command_arguments.parse_paper(line.rest) is not None
-        return line.command(cls.verb) if has_paper else None
-
-
-class PapersCommand(PaperCommand):
-    """A command about one paper or several."""
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
         """Return the command of a line that names papers and nothing else."""
-        return line.command(cls.verb) if command_arguments.parse_papers(line.rest) else None
+        return line.command(cls) if command_arguments.parse_papers(line.rest) else None
 
 
-class ExplainPaper(PapersCommand):
+class ExplainPaper(PaperCommand):
     """Explain why a paper was or was not sent."""
 
-    verb = Verb.WHY
     words = ("why",)
     usage = "why 3"
     effect = _("See why paper 3 is in the digest.")
@@ -272,7 +230,6 @@ class ExplainPaper(PapersCommand):
 class FewerLikeThis(PaperCommand):
     """Leave papers like one paper out of the topics."""
 
-    verb = Verb.LESS
     words = ("less",)
     usage = "less 3"
     effect = _("Get fewer papers like paper 3.")
@@ -282,17 +239,15 @@ class FewerLikeThis(PaperCommand):
 class MoreLikeThis(PaperCommand):
     """Make one paper an example of a topic."""
 
-    verb = Verb.MORE
     words = ("more",)
     usage = "more 3"
     effect = _("Get more papers like paper 3.")
     description = _("Our reply says which papers are added, and has a link to undo it.")
 
 
-class KeepPaper(PapersCommand):
+class KeepPaper(PaperCommand):
     """Save a paper to the reader's list."""
 
-    verb = Verb.SAVE
     words = ("save",)
     usage = "save 3"
     effect = _("Save paper 3 to your list.")
@@ -302,7 +257,6 @@ class KeepPaper(PapersCommand):
 class Confirm(MailCommand):
     """Confirm, which only a reply to a confirmation letter does."""
 
-    verb = Verb.CONFIRM
     words = ("yes", "ok", "confirm")
     usage = "yes"
     effect = _("As a reply to the confirmation letter: confirm your subscription.")
@@ -311,7 +265,6 @@ class Confirm(MailCommand):
 class MyData(MailCommand):
     """Mail the link to the reader's data."""
 
-    verb = Verb.ACCOUNT
     words = ("export", "forget", "erase")
     usage = "change my address"
     effect = _("Get a link to change your address, or to download or erase your data.")
@@ -323,13 +276,12 @@ class MyData(MailCommand):
         rest = set(words_around_commands.words_in(line.rest, polite=False)) - POLITE_WORDS
         is_about_data = rest <= {"my", "data", "all", "everything", "myself", "about"}
         is_bare = not line.rest and line.word != "export"
-        return line.command(cls.verb) if is_about_data and not is_bare and not line.is_question else None
+        return line.command(cls) if is_about_data and not is_bare and not line.is_question else None
 
 
 class Subscribe(MailCommand):
     """Subscribe the writer's address."""
 
-    verb = Verb.SUBSCRIBE
     words = ("subscribe", "sub", "join")
     usage = "subscribe flows: flow matching"
     effect = _("Subscribe to a daily digest (here, on one topic).")
@@ -345,19 +297,18 @@ class Subscribe(MailCommand):
         rest = [word for word in words_around_commands.words_in(line.rest) if word not in line.names]
         if not set(rest) - LIST_WORDS:
             is_plain = words_around_commands.ADVERTISING_WORDS.isdisjoint(rest)
-            return line.command(cls.verb, "") if is_plain else None
+            return line.command(cls, "") if is_plain else None
         if any("@" in word for word in rest):
             return cls.unless_long(line)
         topic = command_arguments.topic_after_name(line.rest, line.names)
         if topic is None or (line.word == "join" and ":" not in topic):
             return None
-        return line.command(cls.verb, topic)
+        return line.command(cls, topic)
 
 
 class Unsubscribe(MailCommand):
     """Unsubscribe."""
 
-    verb = Verb.UNSUBSCRIBE
     words = COMMAND_WORDS
     usage = "leave"
     effect = _("Unsubscribe.")
@@ -372,13 +323,12 @@ class Unsubscribe(MailCommand):
         `stop the mails until March` is a pause.
         """
         said = None if line.word == "leave" else command_arguments.pause_in(line.rest)
-        return cls.unless_long(line) if said is None else line.command(Verb.PAUSE, said)
+        return cls.unless_long(line) if said is None else line.command(PauseDigests, said)
 
 
 class Help(MailCommand):
     """Send the list of commands."""
 
-    verb = Verb.HELP
     words = tuple(sorted(words_of("help"), key=lambda word: word != "help"))
     usage = "help"
     effect = _("See all commands; help pause says more about one.")
@@ -387,7 +337,7 @@ class Help(MailCommand):
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command if the line has no further words, or only the name of a command."""
         if line.rest.strip(" .?").casefold() in KIND_OF_NAME:
-            return line.command(cls.verb)
+            return line.command(cls)
         return super().read(line)
 
 
@@ -401,12 +351,14 @@ OTHER_KINDS: tuple[type[MailCommand], ...] = (
 KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
-    {word: kind for kind in KINDS for word in kind.words}
-    | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
-    | dict.fromkeys(PauseDigests.verbs, PauseDigests)
+    {word: kind for kind in KINDS for word in (*kind.words, *kind.verbs)}
 )
 #: The same for `help`, which understands `help schedule`, too.
-KIND_OF_NAME = {**{kind.verb.name.lower(): kind for kind in KINDS}, **KIND_OF_WORD}
+KIND_OF_NAME: Mapping[str, type[MailCommand]] = {
+    **KIND_OF_WORD,
+    "schedule": ChangeSchedule,
+    "account": MyData,
+}
 #: Sentences without a command word at the start, and the command that says the same.
 PHRASES = (
     (pattern_of("asks_for_topics"), "list"),

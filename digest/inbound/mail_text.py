@@ -28,9 +28,8 @@ HIDDEN_HTML = re.compile(
     r"|<(\w+)\b[^<>]*\b(?:display\s*:\s*none|visibility\s*:\s*hidden)[^<>]*>.*?(?:</\2>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-HTML_RULE = re.compile(
-    r"<hr\b[^<>]*>", re.IGNORECASE
-)  #: Outlook draws a line above the letter that it quotes
+#: Outlook draws a line above the letter that it quotes.
+HTML_RULE = re.compile(r"<hr\b[^<>]*>", re.IGNORECASE)
 HTML_TAG = re.compile(r"<[^<>]*>")
 
 

@@ -26,12 +26,13 @@ from digest.inbound import (
 from digest.inbound.mail_commands import (
     AddTopic,
     ChangeSchedule,
+    Help,
     MailCommand,
     MyData,
     PauseDigests,
     ShowTopics,
     Subscribe,
-    Verb,
+    Unsubscribe,
 )
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
@@ -106,10 +107,7 @@ def answer_stranger(
         "example": Subscribe.usage,
         "address": addresses.readable_address(email),
         "is_for_readers": not mail.is_sign_up
-        and any(
-            one.verb is Verb.UNSUBSCRIBE or (one.is_clear and one.verb is not Verb.HELP)
-            for one in mail.commands
-        ),
+        and any(one.kind is Unsubscribe or (one.is_clear and one.kind is not Help) for one in mail.commands),
         "problem": problem,
     }
     answered = pass_on_and_answer(context, mail, email, "how_to_subscribe", decision)

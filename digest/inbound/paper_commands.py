@@ -7,7 +7,7 @@ from contextlib import suppress
 from digest import links, topics
 from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
-from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_commands import Command, FewerLikeThis
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
@@ -25,18 +25,19 @@ MAX_NOTES = 3  #: maximum number of notes on a filter
 MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation
 
 
-def paper_of(request: ReaderRequest, named: int | str | None) -> Paper:
-    """Return a paper by its number in the answered digest, or by an identifier.
+def papers_of(request: ReaderRequest, command: Command) -> list[Paper]:
+    """Return the papers that a command names by their numbers in the answered digest, or by identifiers.
 
     Raises NotFound with a message for the reader.
     """
-    found = catalog.find(request.session, reference_of(request, named))
-    if found.is_hidden:
+    named = command_arguments.parse_papers(command.argument) or ()
+    found = [catalog.find(request.session, reference_of(request, one)) for one in named]
+    if any(paper.is_hidden for paper in found):
         raise NotFound(_("This paper was removed."))
     return found
 
 
-def reference_of(request: ReaderRequest, named: int | str | None) -> str:
+def reference_of(request: ReaderRequest, named: int | str) -> str:
     """Return an identifier, or the id of the paper that has this number in the digest."""
     if not isinstance(named, int):
         return str(named)
@@ -53,8 +54,7 @@ def reference_of(request: ReaderRequest, named: int | str | None) -> str:
 
 def explain_papers(request: ReaderRequest, command: Command) -> str:
     """Explain to the reader why they did or did not get these papers."""
-    named = command_arguments.parse_papers(command.argument) or ()
-    return " ".join(explained(request, paper_of(request, one)) for one in named)
+    return " ".join(explained(request, paper) for paper in papers_of(request, command))
 
 
 def explained(request: ReaderRequest, paper: Paper) -> str:
@@ -123,37 +123,32 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
 
 def save_papers(request: ReaderRequest, command: Command) -> str:
     """Save papers to the reader's list; without proof of the sender, link to the pages that save them."""
-    reply, subscriber = request.reply, request.subscriber
-    papers = [paper_of(request, named) for named in command_arguments.parse_papers(command.argument) or ()]
+    return " ".join(saved(request, paper) for paper in papers_of(request, command))
+
+
+def saved(request: ReaderRequest, paper: Paper) -> str:
+    """Save one paper, or link to the page that saves it."""
+    reply, subscriber, title = request.reply, request.subscriber, cards.display_title(paper)
     if not reply.is_trusted:
-        for paper in papers:
-            page = links.save_url(request.site, subscriber.id, subscriber.link_version, paper.id)
-            label = _("Save the paper") if len(papers) == 1 else _("Save: %s") % cards.display_title(paper)
-            reply.add_link(label, page)
-        return (
-            _("Open the link below to save it.")
-            if len(papers) == 1
-            else _("Open the links below to save them.")
-        )
-    said = {True: _("Saved: %s."), False: _("You had saved it before: %s.")}
-    return " ".join(
-        said[saved_papers.save(request.session, subscriber.id, paper.id, now=request.now)]
-        % cards.display_title(paper)
-        for paper in papers
-    )
+        page = links.save_url(request.site, subscriber.id, subscriber.link_version, paper.id)
+        reply.add_link(_("Save: %s") % title, page)
+        return f"{title}: {_('Open the link below to save it.')}"
+    is_new = saved_papers.save(request.session, subscriber.id, paper.id, now=request.now)
+    return (_("Saved: %s.") if is_new else _("You had saved it before: %s.")) % title
 
 
 # ── less and more ───────────────────────────────────────────────────────────────────────────────
 
 
 def change_topics(request: ReaderRequest, command: Command) -> str:
-    """Leave papers like this one out of the topics that match it, or make it an example; say what changes.
+    """Leave papers like these out of the topics that match them, or make them examples; say what changes."""
+    is_less = command.kind is FewerLikeThis
+    return " ".join(changed(request, paper, is_less=is_less) for paper in papers_of(request, command))
 
-    Without proof of the sender, link to the page that changes the topics.
-    """
+
+def changed(request: ReaderRequest, paper: Paper, *, is_less: bool) -> str:
+    """Change the topics after one paper; without proof of the sender, link to the page that does it."""
     reply, subscriber = request.reply, request.subscriber
-    paper = paper_of(request, command_arguments.parse_paper(command.argument))
-    is_less = command.verb is Verb.LESS
     find = topic_feedback.changes_for_less if is_less else topic_feedback.changes_for_more
     changes = find(request.session, request.rules.caches, subscriber, paper.id, now=request.now)
     after = topic_feedback.changed_topics(request.session, subscriber, changes)
@@ -167,7 +162,8 @@ def change_topics(request: ReaderRequest, command: Command) -> str:
     if not reply.is_trusted:
         start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)
         page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
-        reply.add_link(_("Less like this") if is_less else _("More like this"), page)
+        label = _("Less like this: %s") if is_less else _("More like this: %s")
+        reply.add_link(label % title, page)
         return f"{title}: {_('Open the link below to change your topics.')} {effects}"
     preferences.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
     done = _("You get fewer papers like this.") if is_less else _("You get more papers like this.")

@@ -40,9 +40,8 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> str:
     return add_topic(request, command) if command.argument else _("You are subscribed already.")
 
 
-def answer_yes(request: ReaderRequest, command: Command) -> str:
+def answer_yes(_request: ReaderRequest, _command: Command) -> str:
     """Say that a `yes` confirms nothing; a `yes` to a confirmation letter is read elsewhere."""
-    del request, command
     return _("There is nothing to confirm. You are subscribed already.")
 
 
@@ -67,9 +66,8 @@ def pause_digests(request: ReaderRequest, command: Command) -> str:
     return f"{said % figures_in_words.day_in_words(until)} {week}".strip()
 
 
-def resume_digests(request: ReaderRequest, command: Command) -> str:
+def resume_digests(request: ReaderRequest, _command: Command) -> str:
     """End a pause."""
-    del command
     if pauses.resume(request.session, request.subscriber, request.now):
         return _("Resumed. Your next digest will include the best papers you missed.")
     return _("You were not paused.")
@@ -134,9 +132,8 @@ def named_topic(given: str, names: Collection[str], listed: Sequence[str]) -> st
     return next((name for name in names if name.casefold() == folded), None)
 
 
-def list_topics(request: ReaderRequest, command: Command) -> str:
+def list_topics(request: ReaderRequest, _command: Command) -> str:
     """List the reader's topics and filters, numbered."""
-    del command
     topics = topics_of(request.session, request.subscriber)
     said = "; ".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(topics.items(), 1))
     return said or _("You have no topics. You get trending papers.")
@@ -153,9 +150,8 @@ def change_schedule(request: ReaderRequest, command: Command) -> str:
 # ── undo, export, erase ─────────────────────────────────────────────────────────────────────────
 
 
-def undo_change(request: ReaderRequest, command: Command) -> str:
+def undo_change(request: ReaderRequest, _command: Command) -> str:
     """Undo the latest change of settings; if the sender is unproven, refer to the settings page instead."""
-    del command
     if not request.reply.is_trusted:
         return _("Open the link below: the latest change can be undone there.")
     undone = undo_changes.undo_change(request.session, request.subscriber, now=request.now)
@@ -165,9 +161,8 @@ def undo_change(request: ReaderRequest, command: Command) -> str:
     return " ".join(undone) or nothing
 
 
-def mail_account_link(request: ReaderRequest, command: Command) -> str:
+def mail_account_link(request: ReaderRequest, _command: Command) -> str:
     """Mail the link to the page where the reader can download or erase their data or change their address."""
-    del command
     is_new = account.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
     if is_new and not request.reply.outcomes:
         return ""

@@ -11,7 +11,7 @@ from digest.db.tables import Subscriber
 from digest.errors import BadField, BadFilter, DigestError
 from digest.inbound import writer_checks
 from digest.inbound.answered_letter import AnsweredLetter
-from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_commands import Command, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.sender_proof import SenderProof
@@ -72,9 +72,8 @@ class ReaderRequest(MailContext):
     #: The letter that the message answers, if that letter was sent to this reader.
     answered: AnsweredLetter | None
     reply: CommandReply
-    listed: Sequence[
-        str
-    ]  #: the names of the reader's topics when the message arrived, in the order of their numbers
+    #: The names of the reader's topics when the message arrived, in the order of their numbers.
+    listed: Sequence[str]
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
@@ -110,12 +109,12 @@ class CommandMail:
     @property
     def is_sign_up(self) -> bool:
         """Return whether a command of the message subscribes the writer."""
-        return any(command.verb is Verb.SUBSCRIBE for command in self.commands)
+        return any(command.kind is Subscribe for command in self.commands)
 
     @property
     def leaves(self) -> bool:
         """Return whether the message certainly asks to unsubscribe the writer."""
-        return any(command.verb is Verb.UNSUBSCRIBE and command.is_clear for command in self.commands)
+        return any(command.kind is Unsubscribe and command.is_clear for command in self.commands)
 
     def quoted_unread(self, *, is_proven: bool = False) -> list[str]:
         """Return the first lines that were left unread, for our answer, and how many more there are."""

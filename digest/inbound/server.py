@@ -46,9 +46,8 @@ MAX_CONNECTIONS = 50  #: Postfix opens at most 20 to one destination
 #: Maximum number of messages received at a time, and the seconds that a further message waits. While it is received,
 #: a message of 2 MB takes up to 90 MB of memory: that is one of blank lines, each of which is an object.
 RECEIVED_AT_ONCE, WAIT_SECONDS = 2, 30
-TIMEOUT_SECONDS = (
-    180  #: maximum time until the next command, and for a message from its first byte to our reply
-)
+#: Maximum time until the next command, and for a message from its first byte to our reply.
+TIMEOUT_SECONDS = 180
 #: Maximum number of messages stored at a time; each thread retains the memory of its largest message.
 STORED_AT_ONCE = 2
 #: Maximum number of messages verified at a time; verification waits for the senders' DNS servers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from digest.db.tables import Subscriber
 from digest.errors import UsageError
 from digest.inbound import command_arguments, mail_without_command, paper_commands
-from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_commands import AddTopic, ChangeSchedule, Command, Confirm, Help, Subscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
 from digest.letters import figures_in_words
@@ -24,7 +24,7 @@ def ask_to_subscribe(
     A command that cannot be read is left out, and the confirmation letter gives the reason. If the sender is
     proven, that letter is queued at once. The address must be confirmed in any case.
     """
-    asked = [command for command in mail.commands if command.verb is Verb.SUBSCRIBE]
+    asked = [command for command in mail.commands if command.kind is Subscribe]
     try:
         if not any(command.is_clear for command in asked):
             raise UsageError(asked[0].doubt)
@@ -59,16 +59,16 @@ def read_request(
 
     Raises UsageError, and adds nothing, if the command is invalid.
     """
-    if command.verb in {Verb.SUBSCRIBE, Verb.ADD} and command.argument:
+    if command.kind in {Subscribe, AddTopic} and command.argument:
         name, text = command_arguments.parse_topic(command.argument)
         subscriber_topics.check_topics({**topics, name: text}, FilterRegistry(context.session))
         topics[name] = text
         return paper_commands.matches_in_words(context, text)
-    if command.verb is Verb.SCHEDULE:
+    if command.kind is ChangeSchedule:
         asked = command_arguments.parse_schedule(command.argument) or {}
         changes |= {name: reader_settings.check_text(name, text) for name, text in asked.items()}
         return ""
-    if command.verb in {Verb.SUBSCRIBE, Verb.HELP, Verb.CONFIRM}:
+    if command.kind in {Subscribe, Help, Confirm}:
         return ""
     return _("Not done: confirm first, then send this again.")
 

@@ -10,7 +10,17 @@ import pytest
 from digest import links
 from digest.inbound import command_addresses, find_commands
 from digest.inbound.command_arguments import parse_paper
-from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_commands import (
+    AddTopic,
+    Command,
+    Confirm,
+    DropTopic,
+    Help,
+    MailCommand,
+    PauseDigests,
+    Subscribe,
+    Unsubscribe,
+)
 from digest.inbound.mail_text import read_mail
 from digest.inbound.writer_checks import MailIgnored, address_of_writer
 from digest.site_profile import Site
@@ -39,8 +49,8 @@ def commands_in(content: bytes) -> list[Command]:
     return list(find_commands.read_commands(read_mail(content)).commands)
 
 
-def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
-    return [command.verb for command in commands_in(mail(body, subject=subject, **more))]
+def verbs(body: str, *, subject: str = "", **more: str) -> list[type[MailCommand]]:
+    return [command.kind for command in commands_in(mail(body, subject=subject, **more))]
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────
@@ -59,7 +69,7 @@ def test_a_topic_may_follow_subscribe_and_a_name() -> None:
     ):
         (command,) = commands_in(mail(line))
 
-        assert (command.verb, command.argument) == (Verb.SUBSCRIBE, topic)
+        assert (command.kind, command.argument) == (Subscribe, topic)
 
 
 @pytest.mark.parametrize(
@@ -72,18 +82,18 @@ def test_an_advertisement_or_a_question_is_no_subscription(line: str) -> None:
 def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
     (command,) = commands_in(mail("subscribe Grace Hopper", sender="gh@uni.example"))
 
-    assert (command.verb, command.argument) == (Verb.SUBSCRIBE, "")
+    assert (command.kind, command.argument) == (Subscribe, "")
 
 
 def test_polite_words_do_not_change_a_command() -> None:
     for line, verb in (
-        ("drop flows", Verb.DROP),
-        ("remove me from this list", Verb.UNSUBSCRIBE),
-        ("please pause 2 weeks", Verb.PAUSE),
-        ("pause 2 weeks, thanks", Verb.PAUSE),
-        ("help pause", Verb.HELP),
-        ("help", Verb.HELP),
-        ("confirm", Verb.CONFIRM),
+        ("drop flows", DropTopic),
+        ("remove me from this list", Unsubscribe),
+        ("please pause 2 weeks", PauseDigests),
+        ("pause 2 weeks, thanks", PauseDigests),
+        ("help pause", Help),
+        ("help", Help),
+        ("confirm", Confirm),
     ):
         assert verbs(line) == [verb]
 
@@ -91,7 +101,7 @@ def test_polite_words_do_not_change_a_command() -> None:
 def test_a_question_about_unsubscribing_is_unclear() -> None:
     (command,) = commands_in(mail("unsubscribe me?"))
 
-    assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, False)
+    assert (command.kind, command.is_clear) == (Unsubscribe, False)
 
 
 def test_the_text_below_a_command_does_not_make_it_unclear() -> None:
@@ -103,7 +113,7 @@ def test_the_text_below_a_command_does_not_make_it_unclear() -> None:
     ):
         (command,) = commands_in(mail(f"leave\n{below}"))
 
-        assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
+        assert (command.kind, command.is_clear) == (Unsubscribe, True)
 
 
 def test_a_command_may_be_below_the_quoted_letter() -> None:
@@ -112,7 +122,7 @@ def test_a_command_may_be_below_the_quoted_letter() -> None:
         "On Fri, 20 Nov 2026 at 08:00, Digest\n<digest@example.org> wrote:\n> leave",
         "> leave",
     ):
-        assert verbs(f"{quoted}\n\npause 2 weeks\n") == [Verb.PAUSE]
+        assert verbs(f"{quoted}\n\npause 2 weeks\n") == [PauseDigests]
 
 
 def test_a_sentence_below_a_command_makes_it_unclear() -> None:
@@ -124,7 +134,7 @@ def test_a_sentence_below_a_command_makes_it_unclear() -> None:
 def test_the_subject_of_an_empty_reply_unsubscribes_and_does_nothing_else() -> None:
     answered = {"In_Reply_To": "<letter@example.org>"}
 
-    assert verbs("", subject="Re: unsubscribe", **answered) == [Verb.UNSUBSCRIBE]
+    assert verbs("", subject="Re: unsubscribe", **answered) == [Unsubscribe]
     assert verbs("", subject="Re: pause 2 weeks", **answered) == []
 
 
@@ -153,15 +163,15 @@ def test_mail_to_the_sender_a_command_address_or_a_letter_may_contain_commands()
 
 
 def test_an_address_with_a_command_decides_what_is_read() -> None:
-    def found(local: str, body: str) -> list[Verb]:
+    def found(local: str, body: str) -> list[type[MailCommand]]:
         recipient = f"{local}@example.org"
         return [
-            one.verb for one in command_addresses.read_at(SITE, recipient, read_mail(mail(body))).commands
+            one.kind for one in command_addresses.read_at(SITE, recipient, read_mail(mail(body))).commands
         ]
 
-    assert found("digest-leave", "pause 2 weeks") == [Verb.UNSUBSCRIBE]
-    assert found("digest-subscribe", "add flows: flow matching") == [Verb.SUBSCRIBE, Verb.ADD]
-    assert found("digest-request", "pause 2 weeks") == [Verb.PAUSE]
+    assert found("digest-leave", "pause 2 weeks") == [Unsubscribe]
+    assert found("digest-subscribe", "add flows: flow matching") == [Subscribe, AddTopic]
+    assert found("digest-request", "pause 2 weeks") == [PauseDigests]
 
 
 def test_a_mail_asks_to_subscribe_if_one_of_its_commands_does() -> None:

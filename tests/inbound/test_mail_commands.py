@@ -21,7 +21,17 @@ from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.inbound import classification, command_arguments, find_commands, stored_mail
-from digest.inbound.mail_commands import COMMON_KINDS, OTHER_KINDS, MailCommand, Verb
+from digest.inbound.mail_commands import (
+    COMMON_KINDS,
+    OTHER_KINDS,
+    AddTopic,
+    Help,
+    MailCommand,
+    PauseDigests,
+    ResumeDigests,
+    Subscribe,
+    Unsubscribe,
+)
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.letters import Templates, render_letter
@@ -54,19 +64,19 @@ def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", 
 # ── what a mail asks ────────────────────────────────────────────────────────────────────────────
 
 
-def asked(content: bytes) -> list[tuple[Verb, str]]:
+def asked(content: bytes) -> list[tuple[type[MailCommand], str]]:
     return [
-        (command.verb, command.argument)
+        (command.kind, command.argument)
         for command in find_commands.read_commands(read_mail(content)).commands
     ]
 
 
 def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
-    assert asked(written(subject="Unsubscribe")) == [(Verb.UNSUBSCRIBE, "")]
-    assert asked(written("pause 2 weeks\nhelp\n")) == [(Verb.PAUSE, "2 weeks"), (Verb.HELP, "")]
+    assert asked(written(subject="Unsubscribe")) == [(Unsubscribe, "")]
+    assert asked(written("pause 2 weeks\nhelp\n")) == [(PauseDigests, "2 weeks"), (Help, "")]
     assert asked(written("add flows: flow matching", subject="SUBSCRIBE Ada Ito")) == [
-        (Verb.SUBSCRIBE, ""),
-        (Verb.ADD, "flows: flow matching"),
+        (Subscribe, ""),
+        (AddTopic, "flows: flow matching"),
     ]
 
 
@@ -92,14 +102,14 @@ def test_signatures_and_quotations_are_ignored() -> None:
     ):
         answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
 
-        assert asked(answer) == [(Verb.RESUME, "")], below
+        assert asked(answer) == [(ResumeDigests, "")], below
 
 
 def test_a_mail_made_to_be_slow_to_parse_is_read_only_in_part() -> None:
     def read(size: int) -> None:
         endless = b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * size + b"\r\n\r\nhelp"
         assert asked(endless) == []
-        assert asked(written("help\n" + "> quoted\n" * size)) == [(Verb.HELP, "")]
+        assert asked(written("help\n" + "> quoted\n" * size)) == [(Help, "")]
 
     assert_proportional(read, 200_000)
 
@@ -112,7 +122,7 @@ def test_a_mail_with_only_html_is_read() -> None:
         subtype="html",
     )
 
-    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 january")]
+    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(PauseDigests, "until 6 january")]
 
 
 def test_prose_is_not_a_command() -> None:
@@ -133,7 +143,7 @@ def test_a_mail_without_any_text_has_the_command_of_its_subject() -> None:
         b"From: Ada <ada@uni.example>\r\nSubject: pause 2 weeks\r\nContent-Type: image/png\r\n\r\n\x89PNG"
     )
 
-    assert asked(content) == [(Verb.PAUSE, "2 weeks")]
+    assert asked(content) == [(PauseDigests, "2 weeks")]
 
 
 def test_commands_above_the_limit_are_left_unread() -> None:
@@ -301,7 +311,7 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned
 ) -> None:
     outcome = receive(written("Stop by my office at noon\n", subject="The figures"))
 
-    assert outcome == f"asked subscriber {ada.id} what they meant: leave"
+    assert outcome == f"asked subscriber {ada.id} what they meant: unsubscribe"
     session.refresh(ada)
     assert ada.state == SubscriberState.ACTIVE
     (answer,) = deliver_mail()

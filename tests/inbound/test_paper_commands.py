@@ -145,9 +145,9 @@ def test_less_takes_effect_at_once_and_is_undone(answer: Answer, deliver: Delive
 
 
 def test_more_makes_the_paper_an_example(answer: Answer, deliver: Deliver, session: Session) -> None:
-    said = said_in(answer(deliver(), "more 1\n"))
+    said = said_in(answer(deliver(), "more 1 and 2\n"))
 
-    assert "You get more papers like this. Like “" in said
+    assert said.count("You get more papers like this. Like “") == 2
     assert filters(session)[1].startswith("like:")
 
 
@@ -160,7 +160,7 @@ def test_less_without_a_signature_waits_for_a_press(
     said = said_in(answer(letter, f"less {number}\n", is_signed=False))
 
     assert filters(session) == ['"flow matching"']
-    assert "Less like this: https://digest.example.org/l/" in said
+    assert "Less like this: Flow matching for medical images: https://digest.example.org/l/" in said
 
 
 def test_save_puts_the_paper_on_the_list_of_a_proven_reader(
@@ -169,8 +169,9 @@ def test_save_puts_the_paper_on_the_list_of_a_proven_reader(
     letter = deliver()
     number = number_of(letter, "Flow matching on meshes")
 
-    assert "Open the link below to save it. Save the paper: https://digest.example.org/s/" in said_in(
-        answer(letter, f"save {number}\n", is_signed=False)
+    assert (
+        "meshes: Open the link below to save it. Save: Flow matching on meshes: https://digest.example.org/s/"
+        in said_in(answer(letter, f"save {number}\n", is_signed=False))
     )
     assert saved_papers.list_saved(session, ada(session).id) == []
     assert "Saved: Flow matching on meshes." in said_in(answer(letter, f"save {number}\n"))
