@@ -334,7 +334,7 @@ def pause(
 
 @app.command()
 @command(writing)
-def resume(work: Workspace, email: Email) -> CommandResult:
+def resume(work: Workspace, email: Email, now: Now = CLOCK) -> CommandResult:
     """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed.
 
     Examples:
@@ -344,7 +344,7 @@ def resume(work: Workspace, email: Email) -> CommandResult:
     from digest.subscribers import operator_acts, subscriber_rows
 
     subscriber = subscriber_rows.get(work.session, email)
-    operator, now = command_context.operator_name(), work.context.clock()
+    operator = command_context.operator_name()
     if not operator_acts.resume_by_operator(work.session, subscriber, operator=operator, now=now):
         raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
     return about(work, subscriber, now, "is active again.")

@@ -114,6 +114,18 @@ def test_a_subscriber_is_paused_and_resumed(digest: Digest, ada: str) -> None:
     assert digest("subscribers", "pause", ada, "--until", "2026-01-06", *now).code == 2
 
 
+def test_the_next_digest_is_named_as_it_will_be_published(digest: Digest, ada: str) -> None:
+    def next_due(*command: str) -> object:
+        return digest("subscribers", *command, "--now", "2026-11-20T09:00:00Z", "--json").document[
+            "next_due_at"
+        ]
+
+    assert next_due("show", ada) == "2026-11-20T08:00:00+00:00"  # today's, since it has not been published
+    assert next_due("pause", ada, "--until", "2026-11-25") is None
+    assert next_due("show", ada) is None
+    assert next_due("resume", ada) == "2026-11-20T08:00:00+00:00"
+
+
 def test_a_removed_subscriber_is_kept_and_an_erased_one_is_not(digest: Digest, ada: str) -> None:
     removed = digest("subscribers", "remove", ada, "--json", "--yes").document
     known = digest("subscribers", "list", "--state", "unsubscribed", "--json").lines

@@ -476,8 +476,10 @@ class Life:
         )
 
         def confirm() -> None:
-            letter = next(one for one in reversed(self.diary.letters) if one.to == new)
-            if self.now - letter.dated < timedelta(hours=48):  # as the letter says
+            letter = next((one for one in reversed(self.diary.letters) if one.to == new), None)
+            if letter is None:  # no worker runs
+                self.waiting.append((self.now + HOUR, confirm))
+            elif self.now - letter.dated < timedelta(hours=48):  # as the letter says
                 self.service.press(link(letter, "e"), {})
                 reader.email = new
 
