@@ -72,8 +72,7 @@ def decide_digest(
     sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
     while second := second_versions(sections, match_index, gathered):
         eligible &= ~bitset_of(second)
-        most = min(reader.max_papers, MAX_PAPERS)
-    sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
+        sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
     is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
     pending = gathered.pending.get(reader.id)
     others, silent = topics_without_section(requested, sections, eligible, shown) if sections else ((), ())
