@@ -54,7 +54,6 @@ def promise(table: str, *columns: str, says: str) -> Promise:
 
 
 PROMISES = [
-    promise("settings_change", "subscriber_id", says="only the latest change of a reader can be undone"),
     promise("alias", "scheme", "value", says="an id of the world belongs to one paper"),
     promise("appearance", "dump_id", "paper_id", says="a paper stands in a dump once"),
     promise("change", "paper_id", "kind", says="what becomes of a paper is noted once"),
