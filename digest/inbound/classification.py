@@ -308,7 +308,7 @@ def apply_confirmation(
         return None
     commands = [one for one in mail.commands if one.kind is not Confirm]
     others = [one for one in commands if one.argument or one.kind is not Subscribe]
-    if reply.confirmed is None or not others:
+    if reply.confirmed is None or not (others or mail.unread):
         return reply
     further = replace(mail, commands=others, is_confirmation=True)
     try:

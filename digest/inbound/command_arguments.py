@@ -30,6 +30,7 @@ BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
 #: Words around the topic: `add a topic on robots`, `subscribe me to papers about robots`, `the robots topic`.
 BEFORE_TOPIC, AROUND_TOPIC = pattern_of("before_topic"), pattern_of("around_topic", after="$")
+BY_AUTHOR = pattern_of("by_author", before="^", after="$")  #: as in `add everything by Ada Ito`
 #: Matches the words before a filter, as in `add Robots with filter robot*`.
 WITH_FILTER = pattern_of("with_filter", before=r"\s+", after=r":?\s+")
 #: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
@@ -41,18 +42,17 @@ DATE = (
     r"(?P<iso>\d{4}-\d\d-\d\d)"
     r"|(?P<day_number>\d{1,2})(?P<mark>[./-])(?P<month_number>\d{1,2})(?:(?P=mark)(?P<year>\d{2,4})?)?(?![\w./-])"
     r"|(?:(?:the\s+)?(?P<edge>end|beginning|start)\s+of\s+(?:the\s+|this\s+)?(?P<then>next\s+)?|next\s+)(?P<period>week|month|year)\b"
+    r"|(?:the\s+)?end\s+of\s+(?P<ending>[a-z]{3,9})\b"
     rf"|{WEEKDAY}(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{{3,9}})\b\.?(?:,?\s+(?P<their_year>\d{{4}}))?"
     rf"|{WEEKDAY}(?P<month_first>[a-z]{{3,9}})\.?\s+(?P<day_last>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{{4}}))?"
     # A day or a month alone, rather than the beginning of a date in another form.
     rf"|(?:next\s+)?(?P<day_or_month>[a-z]{{3,9}})\b(?![.,]?\s*(?:the\s+)?(?:\d|(?:{'|'.join(name[:3].lower() for name in MONTHS)})))"
 )
-PAUSE = re.compile(
-    rf"(?:(?:un)?til{{1,2}}|through|to)\s+(?:on\s+)?(?:{DATE})|(?:for\s+(?:the\s+next\s+)?)?{LENGTH}"
-)
+#: Before the end of a pause: `until`, `until I am back`.
+UNTIL = r"(?:(?:un)?til{1,2}|through)\s+(?:i\b.{1,12}?\b(?:back|home|return)\s+)?"
+PAUSE = re.compile(rf"(?:{UNTIL}|to\s+)(?:on\s+)?(?:{DATE})|(?:for\s+(?:the\s+next\s+)?)?{LENGTH}")
 #: Matches a pause in the middle of a sentence, where its first word is needed.
-PAUSE_IN_SENTENCE = re.compile(
-    rf"\b(?:(?:(?:un)?til{{1,2}}|through)\s+(?:{DATE})|for\s+(?:the\s+next\s+)?{LENGTH})"
-)
+PAUSE_IN_SENTENCE = re.compile(rf"\b(?:{UNTIL}(?:on\s+)?(?:{DATE})|for\s+(?:the\s+next\s+)?{LENGTH})")
 #: Matches a pause that begins later: `from 20 December to 4 January`.
 PAUSE_FROM = re.compile(
     rf"\b(?:from|between)\s.{{1,30}}?\s(?:to|and|(?:un)?til{{1,2}}|[-–])\s+(?P<end>{DATE})$", re.IGNORECASE
@@ -62,6 +62,7 @@ ENDLESS = pattern_of("endless", before="(?:until )?")
 PAUSED_THINGS = re.compile(rf"(?:(?:{alternatives('paused_things')})[ ,]+)*")
 REASON = re.compile(r"(?:\s+please)?\s*(?:[,.;(–-]|(?:as|because|since|while|due|i|we|i['’]m|i['’]ll)\b)")
 NUMBERS = {"a": 1, "an": 1, **{name: number for number, name in enumerate(PHRASES["numbers"].split())}}
+ORDINALS = PHRASES["ordinals"].split()
 UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 NO_END = date.max  #: the end of a pause that lasts until the reader resumes
 
@@ -86,7 +87,8 @@ PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word 
 def bare_topic(rest: str) -> str:
     """Return the topic in `a topic on robots, please.`: the text without the words around the topic."""
     bare = words_around_commands.without_thanks(BEFORE_TOPIC.sub("", rest, count=1))
-    return WITH_FILTER.sub(": ", AROUND_TOPIC.sub(r"\g<the>\g<to>", bare), count=1)
+    bare = BY_AUTHOR.sub(r'au:"\g<author>"', AROUND_TOPIC.sub(r"\g<the>\g<to>", bare))
+    return WITH_FILTER.sub(": ", bare, count=1)
 
 
 def is_topic(topic: str) -> bool:
@@ -234,11 +236,13 @@ def end_of_pause(found: re.Match[str], today: date) -> date | None:
 
 def named_day(found: re.Match[str], today: date) -> date | None:
     """Return the next weekday, date or first day of a month with this name, or None for an unknown name."""
-    named = found["month"] or found["month_first"] or found["day_or_month"]
+    named = found["month"] or found["month_first"] or found["ending"] or found["day_or_month"]
     if (weekday := weekday_of(named)) is not None:
         return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
     months = [number for number, name in enumerate(MONTHS, 1) if name.lower().startswith(named)]
     day, year = found["day"] or found["day_last"] or "1", found["their_year"] or found["last_year"]
+    if len(months) == 1 and found["ending"]:
+        return after_period("month", date_named(28, months[0], year, today))
     return date_named(int(day), months[0], year, today) if len(months) == 1 else None
 
 
@@ -289,7 +293,7 @@ def parse_schedule(line: str) -> dict[str, str] | None:
     """Return the values of cadence, at and timezone in a line like `weekly fri 9am Europe/Oslo`, or None."""
     fields, names, before, leads_to_zone = dict[str, str](), list[str](), "", False
     line = SPLIT_HOUR.sub("", words_around_commands.without_thanks(line))
-    for word in filter(None, re.split(r"[\s,]+|:(?=\s)|(?i:(?<=weekly))-", line)):
+    for word in filter(None, re.split(r"(?<!\S)[-–—]\s+|[\s,]+|:(?=\s)|(?i:(?<=weekly))-", line)):
         found = schedule_field(word.lower(), before)
         if found is None:
             leads_to_zone = leads_to_zone or before in SCHEDULE_FILLERS
@@ -301,6 +305,8 @@ def parse_schedule(line: str) -> dict[str, str] | None:
     is_alone = not (fields or leads_to_zone)
     zone = zone_named(" ".join(names), is_alone=is_alone) if names else ""
     if zone is None:
+        return None
+    if fields.pop("evening", "") and int(fields.get("at", "12:00").partition(":")[0]) < 12:
         return None
     day = fields.pop("weekday", None)
     if day and fields.setdefault("cadence", "weekly") != "weekly":
@@ -328,6 +334,8 @@ def schedule_field(word: str, before: str) -> dict[str, str] | None:
     at = NAMED_TIMES.get(word) or time_of_day(word, is_after_at=before == "at")
     if word in SCHEDULE_FILLERS:
         return {}
+    if word.startswith(("afternoon", "evening")):
+        return {"evening": word}
     if cadence or word in set(schedule.Cadence):
         return {"cadence": cadence or word}
     if weekday_of(word) is not None:
@@ -352,7 +360,7 @@ def zone_named(text: str, *, is_alone: bool) -> str | None:
 
     A name that may mean several zones, or an unknown name with a slash, is returned unchanged.
     """
-    found = time_zones.zones_named(text)
+    found = [] if text.isdecimal() else time_zones.zones_named(text)
     if is_alone:
         return found[0] if found and "/" in text else None
     if len(found) == 1:
@@ -381,5 +389,6 @@ def parse_paper(rest: str) -> int | str | None:
     """
     text = words_around_commands.without_thanks(rest).rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):
-        return int(found["number"])
+        number = found["number"]
+        return int(number) if number.isdecimal() else ORDINALS.index(number)
     return text if PAPER_ID.fullmatch(text) else None

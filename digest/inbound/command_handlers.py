@@ -18,6 +18,7 @@ name other than ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from urllib.parse import urlencode
@@ -53,6 +54,8 @@ from digest.subscribers import preferences, still_reading, undo_changes, unsubsc
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
+ADDRESS = re.compile(r"\S+@\S+")  #: which a reader may name in `unsubscribe ada@uni.example`
+
 
 def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     """Run the commands of a message and queue the reply; raise MailIgnored if no command may be run."""
@@ -66,7 +69,7 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
         raise MailIgnored("the mail is marked as forged")
     if subscriber is not None and mail.leaves and unsubscribe(context, subscriber):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
-    check_person(mail, email)
+    check_person(mail)
     if len(mail.unclear) == len(mail.commands) and writer_checks.reads_as_automatic(mail.message):
         return mail_without_command.answer(context, mail)
     if reader is not None and not suppressions.is_suppressed(context.session, context.site, email):
@@ -75,12 +78,12 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     return answer(context, mail, email, subscriber)
 
 
-def check_person(mail: CommandMail, email: str) -> None:
+def check_person(mail: CommandMail) -> None:
     """Raise MailIgnored if the message is spam, or if a program or an advertiser may have written it."""
     if writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail is marked as spam")
     is_advertising = any(
-        one.kind is Unsubscribe and writer_checks.LINK.search(one.line.replace(email, ""))
+        one.kind is Unsubscribe and writer_checks.LINK.search(ADDRESS.sub("", one.line))
         for one in mail.unclear
     )
     if mail.unclear and (is_advertising or writer_checks.is_automatic(mail.message)):
@@ -132,7 +135,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
     if reply.wants_help:
         help_letter = {**reader_commands.help_values(), **answered}
         answer_limits.queue_answer(context, mail, subscriber, "help", help_letter)
-    if reply.outcomes:
+    if reply.outcomes or (mail.is_confirmation and mail.unread):
         decision = {
             "outcomes": reply.outcomes,
             "unread": mail.quoted_unread(is_proven=reply.is_trusted),
@@ -147,7 +150,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         }
         lines = [command.line for command in mail.unclear]
         answer_limits.queue_answer(context, mail, subscriber, "reply", decision, once=lines)
-    kinds = ", ".join(command.kind.words[0] for command in mail.commands)
+    kinds = ", ".join(command.kind.words[0] for command in mail.commands) or "no command"
     if mail.unclear:
         return MailOutcome(
             outcome=f"asked subscriber {subscriber.id} what they meant: {kinds}", needs_human=True

@@ -59,15 +59,7 @@ def says_yes(mail: CommandMail) -> bool:
     line = first_line(mail)
     if not line or words_around_commands.says_no(line) or writer_checks.reads_as_automatic(mail.message):
         return False
-    first, *others = find_commands.sentences_in(line)
-    is_whole = first.endswith((".", "!"))  # `Yes.` is meant, whatever is asked then; `yes, but ...` is not
-    return words_around_commands.says_yes(first) and all(
-        is_whole
-        or words_around_commands.is_polite(other)
-        or words_around_commands.says_yes(other)
-        or find_commands.split_line(other, frozenset())[0]
-        for other in others
-    )
+    return find_commands.says_yes(line)
 
 
 def first_line(mail: CommandMail) -> str:

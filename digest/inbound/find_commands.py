@@ -49,6 +49,7 @@ TOPIC_KINDS = frozenset({AddTopic, Subscribe, TryFilter})
 SENTENCE_END = re.compile(
     r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)|(?<=\w[!?])\s+(?=[a-z])"
     r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
+    r"|,\s+(?=(?i:(?:and\s+)?(?:less|more|why)\s+\d))"
 )
 #: Matches the first words of a line, which may be `Yes,` or a greeting before a command.
 FIRST_WORDS = re.compile(r"[^,.!;–—]{1,40}?(?:[,.!;]|\s[-–—])\s+")
@@ -61,7 +62,12 @@ LEAD_IN = pattern_of("lead_in")
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
 #: What a sentence may mention, and the command to which the answer then gives examples.
-MENTIONED = (pattern_of("mentions_pause"), PauseDigests), (pattern_of("other_rhythm"), ChangeSchedule)
+MENTIONED = (
+    (pattern_of("mentions_pause"), PauseDigests),
+    (pattern_of("other_rhythm"), ChangeSchedule),
+    (pattern_of("mentions_removal"), DropTopic),
+    (pattern_of("mentions_topic"), AddTopic),
+)
 BULLET = re.compile(r"^(?:[-*•–·]|\d{1,2}[.)])\s+")
 
 
@@ -116,7 +122,7 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
         is_topic = not commands and is_bare_topic(text, names, is_item=is_list or bool(is_item))
         is_list = is_list and not is_signed and (is_topic or bool(commands))
         if is_topic and (is_list or follows):
-            argument = command_arguments.with_name(text)
+            argument = command_arguments.with_name(command_arguments.bare_topic(text))
             commands, rest = [Command(kind=AddTopic, line=text, argument=argument)], []
         if unread or is_signed:  # below other text, only what nothing else can mean is a command
             commands = [one for one in commands if is_unmistakable(one)]
@@ -125,7 +131,7 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
                 found += [] if repeats(command, found) else [command]
             unread += rest
         elif words_around_commands.is_polite(text):
-            is_signed = is_signed or bool(found)
+            is_signed = is_signed or bool(found or unread)
         elif not (is_signed or is_in_signature(text, names, has_commands=bool(found))):
             unread.append(text)
     return ReadMail(commands=tuple(found), unread=tuple(unread))
@@ -159,7 +165,8 @@ def repeats(command: Command, earlier: Sequence[Command]) -> bool:
 def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> bool:
     """Return whether a line is a name, or only polite words."""
     words = words_around_commands.words_in(line)
-    return names.issuperset(words) or (has_commands and words_around_commands.is_name(line))
+    is_plain = line.islower() and line.replace(" ", "").isalpha()  # a name has a capital letter
+    return names.issuperset(words) or (has_commands and words_around_commands.is_name(line) and not is_plain)
 
 
 def is_unmistakable(command: Command) -> bool:
@@ -277,23 +284,41 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     found = [command for _, command in read if command is not None]
-    if len(found) == 1 and found[0].kind is Confirm:  # `Yes, lovely papers` says yes to nothing
+    is_consent = len(found) == 1 and found[0].kind is Confirm
+    # `Yes, lovely papers` says yes to nothing, and `yes, go ahead` says it once.
+    if is_consent and (words_around_commands.says_yes(line) or not says_yes(line)):
         sentences, read = [line], [(line, parse_command(line, names))]
         found = [command for _, command in read if command is not None]
-    is_empty = words_around_commands.is_polite, words_around_commands.says_yes
-    rest = [one for one, command in read if not (command or any(test(one) for test in is_empty))]
+    rest = [one for one, command in read if not (command or words_around_commands.is_polite(one))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):
         whole = parse_command(line, names)
         return ([whole], []) if whole else ([], [line])
     return found, rest
 
 
+def says_yes(line: str) -> bool:
+    """Return whether a line says yes, and only commands and thanks follow in the same sentence."""
+    first, *others = sentences_in(line)
+    is_whole = words_around_commands.says_yes(first)
+    for other in others:
+        if first.endswith((".", "!")):  # `Yes.` is meant, whatever is asked then; `yes, but ...` is not
+            break
+        is_whole = is_whole and bool(
+            words_around_commands.is_polite(other) or split_line(other, frozenset())[0]
+        )
+        first = other
+    return is_whole or words_around_commands.says_yes(line)
+
+
 def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:
     """Return whether a line without a command is a topic: a filter, an item of a list, or a few words in lower case."""
-    is_plain = (is_item or line[:1].islower()) and not line.endswith(".")
     is_text = words_around_commands.is_polite(line) or names.issuperset(words_around_commands.words_in(line))
-    is_topic = command_arguments.is_topic(line) and not is_text
-    return is_topic and (is_plain or command_arguments.is_filter(line))
+    if is_text or not command_arguments.is_topic(line):
+        return False
+    if command_arguments.is_filter(line):
+        return True
+    has_hour = "at " in command_arguments.schedule_in(line)  # `wekly on friday at 8`
+    return (is_item or line[:1].islower()) and not (line.endswith(".") or has_hour)
 
 
 def sentences_in(line: str) -> Iterator[str]:
@@ -337,10 +362,12 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
     bare, is_request = without_lead_in(line)
     if unsubscribe_words.says_unsubscribe(bare, names):
         return Command(kind=Unsubscribe, line=line)
+    if words_around_commands.says_yes(bare):
+        return Command(kind=Confirm, line=line)
     for pattern, words in PHRASES:
         if said := pattern.match(line) or pattern.match(bare):
             # `sign me up for papers on coral reefs` names a topic; after other phrases, more words add nothing.
-            rest = said.string[said.end() :].strip(" .!?") if words == Subscribe.words[0] else ""
+            rest = said.string[said.end() :].strip(" :.!?") if words == Subscribe.words[0] else ""
             command = parse_command(f"{words} {rest}".rstrip(), names)
             return command and replace(command, line=line)
     bare = bare.rstrip("?") if is_request and not bare.startswith("subscribe") else bare

@@ -142,7 +142,7 @@ class ChangeSchedule(MailCommand):
     usage = "weekly fri at 8:00"
     effect = _("Change the day or the hour.")
     description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
-    doubt = _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo")
+    doubt = _("Not understood. Write: weekly fri at 8:00, or: weekdays at 7:30 Europe/Oslo, or: monthly")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -156,7 +156,7 @@ class PauseDigests(MailCommand):
     """Pause the digests."""
 
     words = ("pause", "vacation", "nomail", "suspend", "snooze")
-    verbs = ("hold", "put")
+    verbs = ("hold", "put", "extend", "prolong")
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks.")
     description = _(
@@ -365,6 +365,7 @@ PHRASES = (
     (pattern_of("asks_to_subscribe"), "subscribe"),
     (pattern_of("changes_address"), "forget me"),
     (pattern_of("asks_for_help"), "help"),
+    (pattern_of("without_weekends"), "weekdays"),
     (pattern_of("stops_list_mail"), "nomail"),
     (pattern_of("starts_list_mail"), "resume"),
 )

@@ -100,11 +100,11 @@ def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> list[str]:
 
 
 def below_quote(lines: list[str]) -> list[str]:
-    """Return the lines; if the sender wrote below a quoted letter, leave out the quote at the top."""
+    """Return the lines; if the sender wrote below or between quotes, leave out these and the line above them."""
     lines = list(dropwhile(lambda line: not line, lines))
-    quoted = words_around_commands.attribution_length(lines)
-    rest = list(dropwhile(lambda line: line.startswith(">") or not line, lines[quoted:]))
-    return rest if any(line.startswith(">") for line in lines[quoted : len(lines) - len(rest)]) else lines
+    rest = list(dropwhile(lambda line: not line, lines[words_around_commands.attribution_length(lines) :]))
+    is_below = bool(rest) and rest[0].startswith(">")
+    return [line for line in rest if not line.startswith(">")] if is_below else lines
 
 
 def body_text(message: Message) -> str:

@@ -301,7 +301,7 @@ class _FilterParser:
         if meant := clauses.MISTYPED.get(written):
             self.fail(f"{written!r} is not an operator", *found.span(), suggestion=meant)
         category = arxiv_categories.CODES.get(written.lower())
-        if category and "." in category:
+        if category and set(".-") & set(written):
             self.warnings.append(f"{written} is searched for as words; did you mean cat:{category}?")
         return self.leaf(default, written, found.start())
 

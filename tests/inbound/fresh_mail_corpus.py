@@ -253,8 +253,8 @@ SCHEDULES = [
     plain("enough", "Once a month is enough for me.", to=LETTER, is_signed=True, says=["The first of every month"]),
     plain("a mail a week", "Could you send me only one mail a week, on Fridays?", says=["Do you mean this? Then write: weekly friday"]),
     plain("two days and an hour", "Please deliver on Tuesdays and Thursdays at 7", says=["Then write: weekly thursday at 7:00"]),
-    plain("another rhythm", "twice a week please", says=["Not understood. Write: weekly fri at 8:00"]),
-    plain("twice a week", "weekly mon and thu", says=["Not understood. Write: weekly fri at 8:00"]),
+    plain("another rhythm", "twice a week please", says=["Not understood.", "Write: weekly fri at 8:00"]),
+    plain("twice a week", "weekly mon and thu", says=["Not understood.", "Write: weekly fri at 8:00"]),
 ]  # fmt: skip
 
 QUESTIONS = [
@@ -358,8 +358,45 @@ SECOND_TRIAL = [
     plain("remove", "Remove", **ASKED),
     plain("French, no more", "Je ne souhaite plus recevoir ces mails", **ASKED),
     plain("LISTSERV's subscribe", "", **{**NEWCOMER, "subject": "SUBSCRIBE digest Kim Writer", "sign_up": "{}"}),
-    plain("yes and a question", "Yes. Can you also send papers on batteries?", **{**CONFIRMED, "letters": ["welcome"]}),
+    plain("yes and a question", "Yes. Can you also send papers on batteries?", **CONFIRMED, says=["Left unread"]),
     plain("a category in an answer", "subscribe x: cat:q-bio.XX", **{**NEWCOMER, "sign_up": "cat:q-bio.XX"}),
 ]  # fmt: skip
 
-ALL = [*UNSUBSCRIBING, *PAUSING, *TOPICS, *SCHEDULES, *QUESTIONS, *NEWCOMERS, *SECOND_TRIAL]
+THIRD_TRIAL = [
+    plain("unsubscribing another address", "end", **{**ASKED, "to": US, "subject": "unsubscribe digest ada@old.example"}),
+    plain("a stranger's other address", "unsubscribe kim@old.example", **{**NEWCOMER, "letters": ["how_to_subscribe"],
+          "says": ["We send nothing to kim@lab.example"]}),
+    plain("do not unsubscribe", "Please don't unsubscribe me, I just want fewer mails.", **PROVEN, says=["Write: weekly fri at 8:00"],
+          silent_on=["Do you want to unsubscribe"]),
+    plain("German, in two parts", "Bitte melden Sie mich von diesem Newsletter ab.", **ASKED),
+    plain("discontinue", "Kindly discontinue these emails with immediate effect.", **ASKED),
+    plain("go ahead", "Yes please, go ahead!", **{**CONFIRMED, "letters": ["welcome"]}),
+    plain("yes, and a wish in German", "Ja, gerne. Bitte täglich um 7 Uhr.", **CONFIRMED, says=["> Bitte täglich um 7 Uhr."], silent_on=["gerne"]),
+    plain("yes twice, and a topic", "Sí, confirmo.\nadd Vision: image*", **{**CONFIRMED, "topics": ["Vision"]}, silent_on=["Left unread"]),
+    plain("between quotes", "> 1. Flow matching on meshes\n\nsave 1\n\n> 2. Flow matching for images\n\nwhy 2\n", **PROVEN,
+          says=["Saved: ", "It matches Flows"]),
+    plain("short words between commands", "list\nfoo bar\npause 1 week", **PROVEN, state="paused", says=["Left unread, because it is no command: > foo bar"]),
+    plain("two papers in a line", "more 2, less 1", **PROVEN, topics=["Flows", "Like “Flow matching for images”"], says=["> more 2", "> less 1"]),
+    plain("the second one", "why did I get the second one??", **PROVEN, says=["It matches Flows"]),
+    plain("topics below a heading", "topics:\n  Climate: climate AND model*\n  Oceans: ocean* circulation\nwekly on friday at 8\n",
+          **{**NEWCOMER, "subject": "subscribe", "sign_up": '"topics":{"Climate":"climate AND model*","Oceans":"ocean* circulation"},"remarks"'}),
+    plain("the word topic in a list", 'Topic NeRF: "radiance field*"', **{**NEWCOMER, "subject": "subscribe", "sign_up": '"topics":{"NeRF":'}),
+    plain("a French sign-up", "Je voudrais m'abonner à votre lettre.", **{**NEWCOMER, "sign_up": "{}"}),
+    plain("an archive without a dot", "add Quantum: quant-ph", **PROVEN, topics=["Flows", "Quantum"], says=["did you mean cat:quant-ph?"]),
+    plain("by an author", "add everything by Ada Ito", **PROVEN, topics=["Flows", 'au:"Ada Ito"']),
+    plain("interested in", "I'm also interested in soft grippers", **PROVEN, says=["or: add diffusion models"]),
+    plain("another filter", 'change Flows to "rectified flow*"', **PROVEN, says=["add flows: flow matching"]),
+    plain("a topic less", "I don't need the flows topic any more.", **PROVEN, says=["To remove a topic, write: drop flows"]),
+    outlook("the evening", "Please switch me to a weekly digest, Sunday evening at 19:30.\n\nKind regards,\nDr Ada Writer\nT: +46 8 555 01 23",
+            **PROVEN, says=["Every Sunday at 19:30"], silent_on=["Left unread"]),
+    plain("seven in the evening", "daily, evening at 7", **PROVEN, says=["Not understood."]),
+    plain("too early", "It's too early for me - 10am instead of 6?", **PROVEN, says=["Then write: at 10:00 Your digest"]),
+    plain("no weekends", "Can you skip weekends", **PROVEN, says=["Changed to: Monday to Friday at 08:00"]),
+    plain("three days a week", "Mon Wed Fri 0630", **PROVEN, says=["or: monthly"]),
+    plain("a new time zone", "I have moved to Singapore, please use my new time zone.", **PROVEN, says=["weekdays at 7:30 Europe/Oslo"]),
+    plain("a longer pause", "extend the pause until the end of January please", **PROVEN, state="paused", says=["Paused until 1 February 2027."]),
+    plain("until I am back", "Hold my mail until I'm back on 2 December.", **PROVEN, state="paused", says=["Paused until 2 December 2026."]),
+    plain("you can start again", "I'm back early, you can start sending again", **PROVEN, says=["You were not paused."]),
+]  # fmt: skip
+
+ALL = [*UNSUBSCRIBING, *PAUSING, *TOPICS, *SCHEDULES, *QUESTIONS, *NEWCOMERS, *SECOND_TRIAL, *THIRD_TRIAL]

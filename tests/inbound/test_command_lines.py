@@ -145,7 +145,8 @@ def test_a_paper_is_named_by_its_number_or_its_identifier() -> None:
         ("#7", 7),
         ("2411.01234", "2411.01234"),
         ("https://arxiv.org/abs/2411.01234.", "https://arxiv.org/abs/2411.01234"),
-        ("the third one", None),
+        ("the third one", 3),
+        ("the paper", None),
     ):
         assert parse_paper(written) == paper
 

@@ -181,7 +181,7 @@ PAUSES = [
     ("until 1/13/27", date(2027, 1, 13)),
     ("until 6 January 2027", date(2027, 1, 6)),
     ("until the end of the year", date(2027, 1, 1)),
-    ("until the end of November", None),
+    ("until the end of November", date(2026, 12, 1)),
     ("until next week", date(2026, 11, 23)),
     ("until the end of next week", date(2026, 11, 30)),
     ("until the end of next month", date(2027, 1, 1)),
