@@ -14,8 +14,10 @@ from digest import db, publishing, retention_rules
 from digest.db.tables import (
     Attempt,
     BounceRow,
+    ChangeKind,
     Delivery,
     DeliveryState,
+    FollowupSent,
     PressRow,
     Shown,
     Subscriber,
@@ -24,12 +26,13 @@ from digest.db.tables import (
 from digest.delivery import outbox
 from digest.delivery.outbox import delete_old
 from digest.dumps.intake import dumps_folder
+from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import Templates
 from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
-from digest.subscribers import confirmations
+from digest.subscribers import confirmations, unsubscribe_and_undo
 from tests.conftest import NOW
 from tests.support.plain_letters import plain_letter
 from tests.support.publishing_world import PublishingWorld, at
@@ -188,6 +191,41 @@ def test_an_unconfirmed_address_is_deleted_after_400_days_unless_asked_again(
     assert "unconfirmed addresses" not in tidied(world, now + timedelta(days=399))
     assert tidied(world, now + timedelta(days=401))["unconfirmed addresses"] == 1
     assert world.subscriber("again@example.org").state == SubscriberState.PENDING
+
+
+def test_an_unconfirmed_address_is_kept_while_a_letter_to_it_waits(world: PublishingWorld) -> None:
+    now = at("20T08:00")
+    with db.write_session(world.engine) as session:
+        confirmations.request_subscription(session, world.site, "silent@example.org", now=now)
+        session.flush()
+        later = now + timedelta(days=401)
+
+        assert list(unsubscribe_and_undo.prune_unconfirmed(session, before=later)) == []
+        session.execute(update(Delivery).values(state=DeliveryState.EXPIRED, settled_at=later))
+        assert list(unsubscribe_and_undo.prune_unconfirmed(session, before=later)) == [1]
+
+
+def test_updates_that_were_sent_are_forgotten_with_the_papers_that_were_shown(
+    world: PublishingWorld, sent: datetime
+) -> None:
+    reader = world.subscriber(READER).id
+    with db.write_session(world.engine) as session:
+        for paper, day in ((1, sent.date()), (2, sent.date() + timedelta(days=1))):
+            session.add(
+                FollowupSent(
+                    subscriber_id=reader,
+                    paper_id=paper,
+                    kind=ChangeKind.REWRITTEN,
+                    delivery_id=1,
+                    sent_on=day,
+                )
+            )
+        session.flush()
+        assert (
+            sum(count for count, _ in shown.delete_old(session, before=sent.date() + timedelta(days=1))) == 1
+        )
+
+        assert session.scalars(select(FollowupSent.paper_id)).all() == [2]
 
 
 # ── what is never deleted ───────────────────────────────────────────────────────────────────────

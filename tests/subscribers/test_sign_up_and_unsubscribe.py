@@ -19,6 +19,7 @@ from digest.db.tables import (
     DeliveryState,
     FilterRow,
     Lane,
+    OptOut,
     Shown,
     Subscriber,
     SubscriberState,
@@ -279,6 +280,19 @@ def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, n
     assert alice.state == SubscriberState.ACTIVE
     assert [topic.name for topic in subscriber_topics.topics_of(session, alice)] == ["Vision"]
     assert letters(session) == [("settings", "Alice@uni.edu")]
+
+
+def test_a_restore_is_to_know_that_a_reader_unsubscribed_and_confirmed_again(session, site, alice, bob, now):
+    unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
+    asked = confirmations.request_subscription(session, site, alice.email, now=now)
+    for number in (asked.confirmation_id, bob[0]):
+        token = links.confirm_url(site, number).rpartition("/")[2]
+        confirmations.confirm(session, site, token, now=now)
+
+    assert session.execute(select(OptOut.kind, OptOut.subscriber_id).order_by(OptOut.id)).all() == [
+        ("unsubscribed", alice.id),
+        ("resubscribed", alice.id),
+    ]
 
 
 def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice, now):
