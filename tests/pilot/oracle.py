@@ -71,7 +71,7 @@ class State:
     promised: datetime | None = (
         None  #: when the next digest is due; without it, that of today is, if it began
     )
-    had: frozenset[str] = frozenset()  #: the editions that were made
+    had: frozenset[str] = frozenset()  #: the editions that were made or missed
     cut: datetime | None = None  #: the time until which papers have been considered
 
     def begun(self, at: datetime) -> Iterator[Slot]:
@@ -143,10 +143,11 @@ class Person:
         if not state.is_active or (state.promised and state.promised > at):
             return
         edition, cut = state.due(at), state.cut or at
+        state = replace(state, had=state.had | {one.name for one in state.begun(at)})  # made now, or missed
         if edition:
             sent = self.sent(edition, at, diary)
             self.made.append(Made(edition=edition, run=at, sent=sent, wishes=state.wishes, since=cut))
-            state = replace(state, had=state.had | {edition.name}, cut=at if sent else cut)
+            state = replace(state, cut=at if sent else cut)
         self.states.append(replace(state, since=at, promised=state.upcoming(at).due))
 
     def sent(self, edition: Slot, run: datetime, diary: Diary) -> datetime | None:
