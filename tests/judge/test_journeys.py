@@ -93,7 +93,7 @@ def test_a_visitor_reaches_the_end_of_the_journey(
         zone = "Oslo" if has_script else "UTC"
         assert any(words in seen["preview"] for words in ("papers a day", "paper a day", "No papers so far"))
         assert TOPICS[journey] in seen["steps"]["confirm"]
-        assert f"Every day at 08:00, {zone}." in seen["steps"]["confirm"]
+        assert f"Every day at 08:00, {zone} · " in seen["steps"]["confirm"]
         assert f"08:00, {zone}" in seen["steps"]["confirmed"]
         if journey != "library":  # the papers of a library are not sent
             assert seen["steps"]["confirm"].count("arxiv") + seen["steps"]["confirm"].count("PDF") >= 3
