@@ -100,8 +100,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFile
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return two processes more than there are cores: the chains wait most of the time."""
-    return (os.cpu_count() or 2) + 2
+    """Return one process more than there are cores: the chains wait most of the time, but each process imports all."""
+    return (os.cpu_count() or 2) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
