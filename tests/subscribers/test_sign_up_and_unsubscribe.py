@@ -285,6 +285,7 @@ def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, n
 def test_a_restore_is_to_know_that_a_reader_unsubscribed_and_confirmed_again(session, site, alice, bob, now):
     unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
     asked = confirmations.request_subscription(session, site, alice.email, now=now)
+    assert asked.confirmation_id
     for number in (asked.confirmation_id, bob[0]):
         token = links.confirm_url(site, number).rpartition("/")[2]
         confirmations.confirm(session, site, token, now=now)
