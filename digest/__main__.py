@@ -3,7 +3,7 @@
 import os
 import sys
 
-from digest import gc_control
+from digest.process import gc_control
 
 
 def main() -> int:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import __version__, db, dns_records, key_fingerprints
-from digest.caches import Caches
+from digest import __version__, db
 from digest.delivery import transports
 from digest.delivery.transports import Transport
+from digest.mail import dns_records
 from digest.papers import PublicRules
+from digest.process.caches import Caches
 from digest.settings import Settings, templates_dir
-from digest.site_profile import Site
+from digest.site import key_fingerprints
+from digest.site.site_profile import Site
 
 if TYPE_CHECKING:
     from digest.dumps.sources.polling import PollContext

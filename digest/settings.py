@@ -33,15 +33,17 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from digest import addresses, db, site_profile
+from digest import db
 from digest.delivery import limits as send_limits
 from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.time_zones import parse_zone
 from digest.errors import BadField, SetupMismatch, UsageError
+from digest.mail import addresses
 from digest.papers.public_view import PublicPages, parse_public_pages
-from digest.retention_rules import Retention, parse_retention
-from digest.site_profile import LOCAL_URL, Site
+from digest.publishing.retention_rules import Retention, parse_retention
+from digest.site import site_profile
+from digest.site.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320

@@ -27,7 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from digest import db
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support import compiled_statements, compiled_templates, real_servers
 from tests.support.run_figures import pytest_terminal_summary
 from tests.support.shared_caches import CACHES

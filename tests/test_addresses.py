@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from digest import addresses
 from digest.errors import BadField
+from digest.mail import addresses
 
 
 @pytest.mark.parametrize(

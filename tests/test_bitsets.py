@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from digest.bitsets import bitset_of, bitset_of_many, lowest_members, members
+from digest.papers.bitsets import bitset_of, bitset_of_many, lowest_members, members
 
 
 @example({*range(0, 300, 2)})

@@ -13,10 +13,10 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import Engine
 
-from digest.caches import Caches
 from digest.letters import Templates
 from digest.papers import Record
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 from tests.lint.process_state import problems_in
 from tests.support.publishing_world import PublishingWorld
 

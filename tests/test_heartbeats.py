@@ -11,9 +11,10 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats
-from digest.heartbeats import HeartbeatThread, ProcessRecord
+from digest import db
 from digest.monitoring import due_work, problems
+from digest.process import heartbeats
+from digest.process.heartbeats import HeartbeatThread, ProcessRecord
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.postgresql

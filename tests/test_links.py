@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import links
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 
 @given(key=st.binary(max_size=200), texts=st.lists(st.text(), min_size=1, max_size=3))

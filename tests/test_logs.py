@@ -17,13 +17,14 @@ import redis
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest import links, logs
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import Unreachable
 from digest.monitoring import alarm_letters, problems
+from digest.process import logs
+from digest.site import links
 from digest.subscribers import subscriber_rows
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from digest import mail_parsing
 from digest.dumps.formats import mail_page
 from digest.inbound import find_commands, sender_proof, writer_checks
 from digest.inbound.mail_text import read_mail
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
+from digest.mail import mail_parsing
+from digest.site.site_profile import Site
 from tests.conftest import NOW
 
 US, BOB = "digest@example.org", "bob@uni.example"

@@ -12,12 +12,12 @@ from billiard import Semaphore
 from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
-from digest import logs
 from digest.app_context import AppContext
 from digest.db import DBAPIError
 from digest.errors import DigestError, SetupMismatch
-from digest.heartbeats import HeartbeatThread
 from digest.letters.press.load_templates import digest_templates
+from digest.process import logs
+from digest.process.heartbeats import HeartbeatThread
 from digest.settings import load_settings
 
 log = logging.getLogger(__name__)

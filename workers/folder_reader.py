@@ -13,9 +13,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from digest import child_processes
 from digest.app_context import AppContext
 from digest.dumps.intake import dumps_folder
+from digest.process import child_processes
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from digest import backups, heartbeats
+from digest import backups
 from digest.db import DBAPIError
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
@@ -30,6 +30,7 @@ from digest.errors import DigestError
 from digest.inbound import classification, mail_rules
 from digest.monitoring import alarm_letters, problems, weekly_report
 from digest.monitoring.supervisor import find_supervisor
+from digest.process import heartbeats
 from digest.publishing import due_readers
 from digest.subscribers import pauses, sign_up_queue, still_reading
 from workers import tasks

@@ -9,12 +9,13 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from time import sleep
 
-from digest import db, heartbeats, publishing
+from digest import db, publishing
 from digest.db.tables import Lane
 from digest.delivery import delivery_run
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import polling
 from digest.letters import press_store
+from digest.process import heartbeats
 from digest.publishing import due_readers
 from workers.app import BULK, PROMPT, app, is_stopping
 from workers.worker_context import app_context

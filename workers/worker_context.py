@@ -9,12 +9,12 @@ from typing import Any
 
 from celery.signals import worker_process_init
 
-from digest import gc_control
 from digest.app_context import AppContext, open_context
-from digest.caches import Caches
 from digest.db import DBAPIError
 from digest.delivery import stop_and_resume
 from digest.errors import DigestError
+from digest.process import gc_control
+from digest.process.caches import Caches
 from digest.settings import load_settings
 
 log = logging.getLogger(__name__)

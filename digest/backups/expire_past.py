@@ -21,7 +21,7 @@ from digest.editions import restore_point
 from digest.editions.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, next_digest, pauses
 from digest.subscribers.subscriber_rows import schedule_of
 

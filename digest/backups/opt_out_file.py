@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from digest.bounces.opt_outs import OptOutKind, mark_saved, subscriber_hash, unsaved_opt_outs
 from digest.db.tables import OptOut, Subscriber
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 #: The file's name in the data directory of the scheduler's machine or, without a scheduler, of the machine on
 #: which commands run.

@@ -20,7 +20,7 @@ from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import OptOut, Subscriber, Suppression
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import erasure, unsubscribe_and_undo
 
 NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file of opt-outs

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Engine, delete
 from sqlalchemy.orm import Session
 
-from digest import db, key_fingerprints
+from digest import db
 from digest.backups.backup_file import MADE, BackupFile
 from digest.backups.expire_past import expire_past
 from digest.backups.opt_out_file import SavedOptOuts
@@ -21,7 +21,8 @@ from digest.backups.reapply_opt_outs import apply_opt_outs
 from digest.db import database_copy
 from digest.db.tables import Observation
 from digest.delivery import limits
-from digest.site_profile import Site
+from digest.site import key_fingerprints
+from digest.site.site_profile import Site
 
 DAY = timedelta(days=1)
 #: Number of ids to skip for each day begun since the backup: links sent since then may contain these ids.

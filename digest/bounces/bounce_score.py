@@ -17,14 +17,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses
 from digest.bounces import suppressions
 from digest.bounces.broken_domains import freeze_domain, is_domain_broken
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.bounces.suppressions import SuppressionReason, address_hmac, suppress
 from digest.db.tables import BounceRow, Delivery
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site.site_profile import Site
 
 FAILURE_WEIGHTS = {
     FailureKind.HARD: 1.0,

@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, distinct, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import BounceRow, Delivery, Subscriber, Suppression
+from digest.mail import addresses
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
 MASS_FAILURE_COUNT = 10  #: a domain with at least this many failing addresses in a day may be broken

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import OptOut
-from digest.links import address_hash
-from digest.site_profile import Site
+from digest.site.links import address_hash
+from digest.site.site_profile import Site
 
 DELETE_BATCH = 1_000  #: number of rows deleted in one transaction
 

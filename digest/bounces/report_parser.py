@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 
-from digest import mail_parsing
 from digest.bounces.failure_kinds import STATUS, FailureKind, failure_kind, failure_kind_in_context
+from digest.mail import mail_parsing
 
 #: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})

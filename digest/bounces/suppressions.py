@@ -14,13 +14,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import db
 from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Suppression
 from digest.errors import NotFound
-from digest.links import address_hash
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site.links import address_hash
+from digest.site.site_profile import Site
 
 
 class SuppressionReason(StrEnum):

@@ -54,8 +54,8 @@ def operator_name() -> str:
 
 def save_opt_outs(context: AppContext) -> None:
     """Append new opt-outs to the file that a restore reads, unless a running scheduler does this."""
-    from digest import heartbeats
     from digest.bounces import opt_outs
+    from digest.process import heartbeats
 
     with context.read_session() as session:
         if not opt_outs.unsaved_opt_outs(session, limit=1) or heartbeats.has_scheduler(
@@ -88,7 +88,7 @@ def read_settings(*, makes_database: bool = False, makes_service: bool = False, 
 
     Where nothing is named and no service is found, only a command that `makes_service` creates one.
     """
-    from digest import gc_control, logs
+    from digest.process import gc_control, logs
     from digest.settings import load_settings
 
     gc_control.resume_after_imports()

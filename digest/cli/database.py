@@ -83,7 +83,7 @@ def copy(
 
 def require_stopped(context: AppContext) -> None:
     """Raise UsageError if a process has a recent heartbeat, because its writes during a copy would be lost."""
-    from digest import heartbeats
+    from digest.process import heartbeats
 
     now = current_time(None)
     with context.read_session() as session:
@@ -98,9 +98,10 @@ def require_stopped(context: AppContext) -> None:
 
 def adopt_templates(engine: Engine, settings: Settings) -> None:
     """Record this machine's templates as the templates that every machine must have."""
-    from digest import db, key_fingerprints
+    from digest import db
     from digest.letters import Templates
     from digest.settings import templates_dir
+    from digest.site import key_fingerprints
 
     fingerprint = Templates(templates_dir(), settings.template_overrides).fingerprint
     with db.write_session(engine) as session:

@@ -10,8 +10,8 @@ from digest.cli import command_context, status
 from digest.cli.frame import command
 from digest.cli.options import CLOCK, Now, option
 from digest.cli.results import CommandResult, Paragraph, Text, lines
-from digest.dns_records import DnsUnavailable
 from digest.errors import DigestError
+from digest.mail.dns_records import DnsUnavailable
 
 if TYPE_CHECKING:
     from digest.monitoring.check_results import Check, Problem

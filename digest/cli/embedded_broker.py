@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from digest import child_processes
 from digest.errors import Unreachable
+from digest.process import child_processes
 from digest.settings import Settings
 
 WAIT_SECONDS = 10.0

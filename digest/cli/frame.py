@@ -18,7 +18,7 @@ from digest.cli.results import CommandResult
 if TYPE_CHECKING:
     from digest.app_context import AppContext
     from digest.db import Session
-    from digest.site_profile import Site
+    from digest.site.site_profile import Site
 
 WORK, AS_JSON, CALLED = (
     "work",

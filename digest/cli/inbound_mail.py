@@ -6,13 +6,14 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-from digest import mail_parsing, plurals
+from digest import plurals
 from digest.cli.command_tree import group
 from digest.cli.confirmation_prompt import Yes, require_yes
 from digest.cli.frame import Opened, Workspace, command, opened, reading
 from digest.cli.options import Limit, argument, option, positive_number
 from digest.cli.results import CommandResult, listing
 from digest.errors import UsageError
+from digest.mail import mail_parsing
 
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail

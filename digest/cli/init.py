@@ -274,8 +274,8 @@ def send_test(settings: Settings, email: str) -> str:
     Raises BadField if the address is invalid, SetupMismatch if readers could not open our links, and
     DigestError with the server's reply if the message is not accepted.
     """
-    from digest import addresses
     from digest.delivery import transports
+    from digest.mail import addresses
 
     recipient = addresses.parse_address(email).email
     site = settings.site()
@@ -297,7 +297,7 @@ def send_test(settings: Settings, email: str) -> str:
 
 def test_mail(settings: Settings, recipient: str) -> bytes:
     """Return a short test mail."""
-    from digest.links import message_id
+    from digest.site.links import message_id
 
     site, now = settings.site(), datetime.now(UTC)
     mail = EmailMessage(policy=SMTP)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from digest import child_processes
 from digest.cli import command_context
 from digest.cli.options import option
+from digest.process import child_processes
 
 if TYPE_CHECKING:
     from digest.settings import Settings
@@ -92,7 +92,7 @@ def inbound() -> None:
 
 def log_as_role(settings: Settings) -> None:
     """Log as much as the settings say, in the form that systemd's journal reads if it collects the logs."""
-    from digest import logs
+    from digest.process import logs
 
     journal = os.environ.get("JOURNAL_STREAM", "")
     logs.set_up_logging(settings.log_format, level=settings.log_level.upper(), journal_stream=journal)

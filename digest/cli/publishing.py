@@ -236,9 +236,9 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
 
 def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> None:
     """Record this run, queue letters to the operator about problems, and note why digests expired."""
-    from digest import heartbeats
     from digest.monitoring import alarm_letters, problems
     from digest.monitoring.supervisor import find_supervisor
+    from digest.process import heartbeats
 
     settings = context.settings
     with command_context.open_write_session(context, renders=True) as session:

@@ -21,12 +21,12 @@ from digest.cli.results import CommandResult, Facts, Table, Text, show_text
 from digest.cli.settings_report import settings_report
 
 if TYPE_CHECKING:
-    from digest.heartbeats import ProcessRecord
     from digest.monitoring.activity import Activity
     from digest.monitoring.check_results import Problem
     from digest.monitoring.figures import ActiveStop, Figures
     from digest.monitoring.probes import Disk
     from digest.monitoring.report import Report
+    from digest.process.heartbeats import ProcessRecord
     from digest.settings import Settings
 
 WATCH_SECONDS = 2.0
@@ -175,7 +175,7 @@ def status_text(report: Report, settings: Settings) -> Iterator[Text]:
 
 def tables(figures: Figures, now: datetime) -> Iterator[Table]:
     """Yield the tables of the processes, dead ones marked, and of the latest dumps, as far as there are any."""
-    from digest import heartbeats
+    from digest.process import heartbeats
 
     if processes := heartbeats.without_replaced(figures.processes, now):
         columns: dict[str, Any] = {

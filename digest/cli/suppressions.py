@@ -54,8 +54,8 @@ def add(
         digest suppressions add ada@example.org
         digest suppressions add ada@example.org --note 'asked by phone'
     """
-    from digest import addresses
     from digest.bounces import suppressions
+    from digest.mail import addresses
 
     address = addresses.parse_address(email).email
     is_new = suppressions.suppress_by_operator(work.session, work.site, address, note, now)

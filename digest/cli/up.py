@@ -23,14 +23,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from digest import child_processes, db, heartbeats, key_fingerprints
+from digest import db
 from digest.cli import embedded_broker, terminal
 from digest.db import Engine
 from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
 from digest.letters import Templates
+from digest.process import child_processes, heartbeats
 from digest.settings import Settings, templates_dir
+from digest.site import key_fingerprints
 from digest.subscribers import sample_reader
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest import gc_control
-from digest.caches import Caches
 from digest.db.tables import Lane
 from digest.delivery import outbox, worker_loop
 from digest.delivery.limits import SendLimits
@@ -18,7 +16,9 @@ from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Transport
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
-from digest.site_profile import Site
+from digest.process import gc_control
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 
 __all__ = ["DeliveryReport", "deliver"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
-from digest import letters, links
+from digest import letters
 from digest.bounces import suppressions
 from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
 from digest.delivery.transports import Message
@@ -19,7 +19,8 @@ from digest.editions.compose import Digest
 from digest.letters import Templates, personalization
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.press.digest_letters import DigestLetters
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.caches import Caches
 from digest.db.tables import FilterRow
 from digest.delivery import outbox
 from digest.delivery.message_rendering import RenderContext
@@ -22,6 +21,7 @@ from digest.errors import NotFound
 from digest.letters import press_store
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import letters_of
+from digest.process.caches import Caches
 
 log = logging.getLogger(__name__)
 

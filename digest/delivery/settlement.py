@@ -16,7 +16,7 @@ from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDeliver
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server that did not respond is not tried
 RESULTS = {

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import heartbeats
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.errors import BadField
+from digest.process import heartbeats
 
 
 def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bool:

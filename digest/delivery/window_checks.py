@@ -22,7 +22,7 @@ from digest.delivery.outbox import ClaimedDelivery, Outbox, RecipientState
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import end_unsent
 from digest.delivery.steps import Letter
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 
 @dataclass(frozen=True, kw_only=True)

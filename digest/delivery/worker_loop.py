@@ -24,8 +24,7 @@ from time import monotonic
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints, plurals
-from digest.caches import Caches
+from digest import db, plurals
 from digest.db.tables import DeliveryState, Lane
 from digest.delivery import database_retries, limits, outbox, rendering_inputs, settlement, window_checks
 from digest.delivery.limits import SendLimits, Wait
@@ -35,6 +34,8 @@ from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import OutcomeRecorder, SentWindow
 from digest.delivery.steps import Claimed, Intended, Letter, Rendered, Sent, Settled, Step, held_at
 from digest.delivery.transports import Outcome, Transport
+from digest.process import failpoints
+from digest.process.caches import Caches
 
 log = logging.getLogger(__name__)
 

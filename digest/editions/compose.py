@@ -26,8 +26,8 @@ from typing import NamedTuple
 from msgspec import MsgspecError, Struct, json
 from msgspec.structs import replace
 
-from digest import bitsets
-from digest.bitsets import ScoredSets
+from digest.papers import bitsets
+from digest.papers.bitsets import ScoredSets
 
 TRENDING_TOPIC = "Trending"
 MAX_PAPERS = 50  #: maximum number of papers of a digest, whose title lines then always fit a letter

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from digest import addresses, links
 from digest.db.tables import Subscriber
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import planned_letters
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
+from digest.mail import addresses
+from digest.site import links
 from digest.subscribers import sign_up_queue
 
 #: The maximum number of answers to one mailbox on one day; mail beyond it is stored for the operator to read.

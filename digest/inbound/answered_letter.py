@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import addresses, links
 from digest.db.tables import Delivery, Subscriber
 from digest.editions.compose import Digest
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import failpoints, links
 from digest.bounces import bounce_score, ses_notices
 from digest.bounces.report_parser import AUTOMATIC_REPLY, Complaint, Failure, NoActionNeeded, failure_of_text
 from digest.bounces.ses_notices import NoticeReport, is_topic_arn
@@ -36,7 +35,9 @@ from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.sender_proof import SenderProof
 from digest.inbound.storage_quota import purpose_of
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
+from digest.process import failpoints
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import still_reading, unsubscribe_and_undo
 from digest.subscribers.confirmations import ChoosePapers
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from digest import links
 from digest.inbound import find_commands
 from digest.inbound.find_commands import ReadMail
 from digest.inbound.mail_commands import KIND_OF_WORD, Command, Subscribe
 from digest.inbound.mail_text import ReceivedMail
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 #: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
 #: in Mailman.

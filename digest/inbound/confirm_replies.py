@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from digest import links
 from digest.db.tables import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
@@ -17,6 +16,7 @@ from digest.inbound import answer_limits, find_commands, mail_text, words_around
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.writer_checks import MailIgnored
+from digest.site import links
 from digest.subscribers import confirmations, unsubscribe_and_undo
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK

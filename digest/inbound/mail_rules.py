@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from digest import publishing
 from digest.app_context import AppContext
-from digest.caches import Caches
 from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers
 
 MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None allows every domain

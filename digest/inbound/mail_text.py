@@ -8,10 +8,10 @@ from email.message import Message
 from html import unescape
 from itertools import dropwhile
 
-from digest import mail_parsing
 from digest.bounces.report_parser import MailReport, read_report
 from digest.inbound import words_around_commands
 from digest.letters.headers import one_line
+from digest.mail import mail_parsing
 
 #: Maximum number of characters that are read of a message's text.
 MAX_TEXT_LENGTH = 32 * 1024

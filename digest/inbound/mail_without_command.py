@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from digest import addresses, links
 from digest.bounces import suppressions
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import limits, outbox
@@ -40,6 +39,8 @@ from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.words_around_commands import pattern_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
+from digest.mail import addresses
+from digest.site import links
 
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 #: Maximum number of messages passed on to the operator per day: of one writer, and in all.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from digest import links, topics
+from digest import topics
 from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
 from digest.inbound.mail_commands import Command, FewerLikeThis
@@ -13,6 +13,7 @@ from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, catalog
 from digest.publishing.why import WhyCause, why
+from digest.site import links
 from digest.subscribers import preferences, saved_papers, subscriber_topics, topic_feedback
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import recent_papers

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from digest import mail_parsing
-from digest.dns_records import DnsUnavailable
 from digest.inbound import mail_text
 from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
+from digest.mail import mail_parsing
+from digest.mail.dns_records import DnsUnavailable
 
 #: Maximum size in bytes of a message, and of its header, since a message may be crafted to make verification slow.
 MAX_BYTES, MAX_HEADER_BYTES = 256 * 1024, 32 * 1024

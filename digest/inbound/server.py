@@ -25,11 +25,11 @@ from aiosmtpd.smtp import SMTP, Envelope, Session, syntax
 
 from digest.app_context import AppContext
 from digest.errors import BadField
-from digest.heartbeats import HeartbeatThread
 from digest.inbound import classification, mail_text, storage_quota, stored_mail, writer_checks
 from digest.inbound.mail_rules import no_lookup, rules_of
 from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup
+from digest.process.heartbeats import HeartbeatThread
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address, ip_network
 
-from digest import addresses, mail_parsing
 from digest.errors import BadField
 from digest.inbound import mail_text, words_around_commands
 from digest.inbound.mail_text import ReceivedMail
@@ -13,7 +12,8 @@ from digest.inbound.words_around_commands import MAX_CHARS_SEARCHED, pattern_of
 from digest.letters.figures_in_words import cut_at_word
 from digest.letters.headers import one_line
 from digest.letters.subject_lines import MAX_SUBJECT_LENGTH
-from digest.site_profile import Site
+from digest.mail import addresses, mail_parsing
+from digest.site.site_profile import Site
 
 #: Local parts of addresses at which no person reads mail (RFC 3834, 5.2).
 AUTOMATIC_SENDERS = pattern_of("automatic_senders", after=r"(?:\+.*)?$")

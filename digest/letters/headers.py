@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import lru_cache
 
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 MAX_HEADER_LENGTH = 200  #: maximum number of characters of untrusted text in one header
 MAX_STACKED_MARKS = 3  #: maximum number of combining marks that are kept on one character

@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from digest import links
 from digest.editions.schedule import Cadence
 from digest.letters import figures_in_words
 from digest.letters.cards import Card
@@ -20,7 +19,8 @@ from digest.letters.letter_template import escape_html
 from digest.letters.line_wrapping import keep_figures
 from digest.letters.mime import RenderedLetter
 from digest.letters.templates import Templates
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 #: Invisible characters after the preheader; without them, mail programs append the letter's first lines.
 FILLER = "\u034f " * 40

@@ -20,7 +20,7 @@ from datetime import datetime
 from xxhash import xxh3_64_hexdigest
 
 from digest.letters.headers import Header, header_block
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from functools import lru_cache
 
-from digest import links
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.letters import Personalization
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 
 def personalize(  # noqa: PLR0913  (the values are columns of a subscriber, passed by keyword)

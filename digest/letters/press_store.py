@@ -10,14 +10,14 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
 from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters import Templates, figures_in_words
 from digest.letters.press.press_value import MAX_PRESSES, Press, from_bytes, make_press, to_bytes
 from digest.papers import catalog, expected_arrivals, trending
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 
 #: Age of the oldest papers in a press, in days: for daily readers, for monthly readers, and for readers who were
 #: paused or whose editions were missed. There are few values, so that all runs in the same hour can share a press.

@@ -16,7 +16,7 @@ from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.monitoring.check_results import Problem
 from digest.monitoring.figures import DAY
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 
 def queue_alarm_letters(

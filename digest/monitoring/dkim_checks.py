@@ -15,7 +15,7 @@ from digest.errors import BadField
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in
 
 if TYPE_CHECKING:
-    from digest.site_profile import Site
+    from digest.site.site_profile import Site
 
 CheckOutcome = tuple[bool, str, str]  #: whether the check passed, the message, and the fix
 

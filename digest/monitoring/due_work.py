@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest import heartbeats
 from digest.db.tables import (
     Attempt,
     Delivery,
@@ -27,6 +26,7 @@ from digest.db.tables import (
 )
 from digest.delivery import limits, outbox
 from digest.editions.schedule import Cadence, Schedule, schedule_status
+from digest.process import heartbeats
 
 #: Work is reported if nobody takes it for this long, which is longer than a task may take.
 PATIENCE = timedelta(minutes=15)

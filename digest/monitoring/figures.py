@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, String, cast, func, literal, select, text, union_all
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from digest import heartbeats
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import (
@@ -26,11 +25,12 @@ from digest.db.tables import (
     Suppression,
 )
 from digest.delivery import limits, outbox
-from digest.heartbeats import ProcessRecord
 from digest.monitoring import due_work
 from digest.monitoring.due_work import DueWork
 from digest.papers import catalog, expected_arrivals
 from digest.papers.expected_arrivals import LateList
+from digest.process import heartbeats
+from digest.process.heartbeats import ProcessRecord
 from digest.publishing import due_readers
 
 DAY = timedelta(days=1)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from digest.dns_records import DnsUnavailable, txt_records
 from digest.errors import DigestError
+from digest.mail.dns_records import DnsUnavailable, txt_records
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from digest.letters.dkim_signing import Signer
     from digest.monitoring.dkim_checks import CheckOutcome
     from digest.monitoring.probes import WebReply
-    from digest.site_profile import Site
+    from digest.site.site_profile import Site
 
 
 # ── headers ─────────────────────────────────────────────────────────────────────────────────────
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
     """Check the list headers of digests, and the domains of the DKIM signatures."""
-    from digest import links
     from digest.letters import list_headers
+    from digest.site import links
 
     names = dict(list_headers(site, links.unsubscribe_url(site, 1, 0)))
     if "List-Unsubscribe-Post" not in names:
@@ -141,10 +141,10 @@ def send_and_check_test_letter(
     Raises BadField if the address or the path is invalid, DigestError with the server's reply if the letter
     is not accepted, and DnsUnavailable if the DNS cannot be queried.
     """
-    from digest import addresses
     from digest.delivery.transports import Message, Verdict
-    from digest.links import envelope_sender
+    from digest.mail import addresses
     from digest.monitoring import dkim_checks
+    from digest.site.links import envelope_sender
 
     address, now = addresses.parse_address(email), context.clock()
     signers, site = context.signers, context.site
@@ -186,15 +186,16 @@ def check_received_letter(
 
 def test_message_id(site: Site, now: datetime) -> str:
     """Return the Message-ID of a test letter."""
-    from digest import links
+    from digest.site import links
 
     return links.message_id(site, f"test-{now.isoformat()}")
 
 
 def make_test_letter(app_context: AppContext, email: str, now: datetime) -> bytes:
     """Return a signed test letter with the headers of a digest; its unsubscribe link does nothing."""
-    from digest import letters, links
+    from digest import letters
     from digest.letters import dkim_signing
+    from digest.site import links
 
     site = app_context.site
     alarm = {"message": "A test: this letter arrived", "fix": "Nothing is wrong.", "since": "", "facts": []}

@@ -18,7 +18,7 @@ from digest.delivery.transports import MailServer, MailUrl
 from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
 from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
 LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: free space below either limit causes a warning

@@ -28,7 +28,7 @@ from digest.monitoring.check_results import Check, Severity, failed, passed, war
 from digest.monitoring.dkim_checks import CheckOutcome
 from digest.monitoring.supervisor import find_supervisor
 from digest.settings import Settings, templates_dir
-from digest.site_profile import LOCAL_URL
+from digest.site.site_profile import LOCAL_URL
 from digest.subscribers import sign_up_queue
 
 CERTIFICATE_FIX = (

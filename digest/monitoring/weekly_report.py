@@ -15,7 +15,7 @@ from digest.delivery.outbox import planned_letters
 from digest.editions.time_zones import zone_of
 from digest.monitoring import activity_table
 from digest.monitoring.activity import Activity, activity
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 WEEK = timedelta(days=7)
 SENT_FROM = timedelta(hours=8)  #: time on Monday from which the letter is sent, in the service's time zone

@@ -8,15 +8,16 @@ from datetime import datetime, timedelta
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import heartbeats, plurals
+from digest import plurals
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox import MailSilence
 from digest.editions.restore_point import RESTORED
-from digest.heartbeats import ProcessRecord
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
 from digest.monitoring.figures import DAY, Figures
 from digest.monitoring.supervisor import Supervisor
+from digest.process import heartbeats
+from digest.process.heartbeats import ProcessRecord
 from digest.publishing import missed_editions
 
 ROLES = ("scheduler", "worker")  #: roles that must run together

@@ -7,10 +7,10 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.db.tables import Delivery, Shown
 from digest.editions.compose import Digest, Section
 from digest.letters.press.press_value import Press
+from digest.process.caches import Caches
 from digest.publishing.decide_digest import NO_MATCHES, considered_until_of, requested_topics
 from digest.publishing.due_readers import evaluate_filters, gather_inputs, load_reader, match_index_of
 from digest.publishing.match_index import MatchIndex

@@ -18,20 +18,21 @@ from typing import Any
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints, gc_control, plurals
-from digest.caches import Caches
+from digest import db, plurals
 from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
 from digest.letters.press.press_value import Press
+from digest.process import failpoints, gc_control
+from digest.process.caches import Caches
 from digest.publishing import nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 #: Number of readers whose digests are decided and then written together.
 SUBSCRIBERS_PER_WRITE = 500

@@ -18,7 +18,7 @@ from digest.delivery import limits, outbox
 from digest.editions import shown
 from digest.letters import press_store
 from digest.papers import catalog
-from digest.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
+from digest.publishing.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 from digest.subscribers import unsubscribe_and_undo
 
 PAUSE_SECONDS = 0.01  #: seconds between two batches, in which other processes can write to SQLite

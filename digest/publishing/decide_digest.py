@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 
-from digest.bitsets import bitset_of
 from digest.db.tables import StillReadingStep, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import (
@@ -21,6 +20,7 @@ from digest.editions.compose import (
     topics_without_section,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
+from digest.papers.bitsets import bitset_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, LONGEST_LOOK, ConsideredUntil, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic

@@ -12,7 +12,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import letters
-from digest.caches import Caches
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
 from digest.editions import schedule, shown
 from digest.editions.compose import Digest
@@ -22,11 +21,12 @@ from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press
+from digest.process.caches import Caches
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import count_due, gather_inputs, load_reader, match_index_of
 from digest.publishing.reader_values import Decision
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_rows
 
 

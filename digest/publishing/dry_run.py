@@ -12,18 +12,18 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
 from digest.letters import Templates, press_store
 from digest.letters.dkim_signing import Signer
 from digest.letters.press.load_templates import letters_of
+from digest.process.caches import Caches
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, schedule_status_of
 from digest.publishing.digest_preview import Preview, preview_of_decision
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
 from digest.publishing.reader_values import Reader
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import next_digest, pauses
 
 BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided in one batch

@@ -11,12 +11,12 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.editions.schedule import Schedule, schedule_status
 from digest.letters.press.press_value import Press
 from digest.papers import catalog
+from digest.process.caches import Caches
 from digest.publishing import pending_updates
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, TRENDS_AGAIN_WITHIN

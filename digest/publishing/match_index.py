@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
-from digest import bitsets, topics
+from digest import topics
 from digest.editions import compose
 from digest.editions.compose import RankedMatches
 from digest.errors import BadFilter
 from digest.letters.press.press_value import Press
+from digest.papers import bitsets
 from digest.publishing.near_duplicates import near_duplicates
 from digest.publishing.paper_eligibility import (
     TRENDING_SCORE,

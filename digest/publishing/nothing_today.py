@@ -8,16 +8,18 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import bitsets, links, papers
+from digest import papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.letters.press.digest_page import filter_in_words
+from digest.papers import bitsets
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.pending_updates import are_overdue, last_mail_at
 from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
 
 #: Time without mail after which a reader gets the letter even without asking for it.

@@ -12,13 +12,13 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.db.tables import Delivery
 from digest.letters import Templates, press_store
 from digest.letters.press.press_value import Press
+from digest.process.caches import Caches
 from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import pauses
 
 #: Number of subscribers that are published in one transaction. In smaller transactions, most of the time goes

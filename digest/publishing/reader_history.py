@@ -22,7 +22,7 @@ from digest.db.tables import (
 )
 from digest.delivery import outbox
 from digest.editions.compose import Digest
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 

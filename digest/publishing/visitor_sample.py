@@ -10,7 +10,6 @@ from msgspec import structs
 from sqlalchemy.orm import Session
 
 from digest import topics
-from digest.caches import Caches
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
 from digest.editions.schedule import Cadence
@@ -19,6 +18,7 @@ from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
 from digest.papers import PublicRules
 from digest.papers.trending import Ranked
+from digest.process.caches import Caches
 from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day

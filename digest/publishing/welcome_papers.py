@@ -9,7 +9,6 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.editions import time_zones
 from digest.editions.compose import Digest
@@ -19,12 +18,13 @@ from digest.letters.cards import CardForm
 from digest.letters.press.digest_page import card_of_paper
 from digest.letters.press.press_value import Press
 from digest.papers import catalog
+from digest.process.caches import Caches
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK
 from digest.publishing.reader_values import GatheredInputs, Reader
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers, WelcomePapers
 
 MAX_PAPERS = 3

@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import addresses, links
 from digest.db.tables import (
     Base,
     Consent,
@@ -31,7 +30,9 @@ from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadField
 from digest.letters import figures_in_words
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, reader_settings, subscriber_rows, subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext

@@ -14,7 +14,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import next_digest, reader_settings, subscriber_topics
 
 #: Delay before a letter about an act on a page is sent: saving several times causes one letter, and an undo none.

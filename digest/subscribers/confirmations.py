@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, db, links
+from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import OWNER_CAN_LIFT
@@ -29,7 +29,9 @@ from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import (
     invitations,
     next_digest,

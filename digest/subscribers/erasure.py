@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Engine, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import db
 from digest.bounces import opt_outs, suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
@@ -19,7 +19,8 @@ from digest.delivery import outbox, transports
 from digest.delivery.transports import MailUrl
 from digest.errors import BadField
 from digest.letters import figures_in_words
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 _ = figures_in_words.TRANSLATIONS.gettext

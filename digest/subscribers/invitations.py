@@ -15,11 +15,12 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import db, links
+from digest import db
 from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers.subscriber_topics import clean_line
 
 #: Minimum time between two invitations, which prevents a burst of unsolicited mail.

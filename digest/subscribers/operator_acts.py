@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import OperatorAct, Subscriber, SubscriberState
 from digest.errors import BadField
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import (
     confirmations,
     pauses,

@@ -16,7 +16,7 @@ from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberSt
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.topics import Pack, PackVersions, filter_registry, stored_packs
 
 BATCH_LETTERS = 500  #: number of letters inserted by one statement

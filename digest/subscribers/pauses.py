@@ -11,7 +11,7 @@ from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import change_letters, next_digest, undo_changes
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import PaperRow, Subscriber, SubscriberState
 from digest.dumps.intake import load_dump
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 SAMPLE = Path(__file__).parent.parent / "dumps" / "sample"

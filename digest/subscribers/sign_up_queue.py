@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import db
 from digest.db.tables import Confirmation, Observation, SignUp, Subscriber, SubscriberState
 from digest.delivery.limits import daily_counts
 from digest.errors import UsageError
-from digest.links import keyed_hash
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site.links import keyed_hash
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, invitations, preferences, subscriber_rows
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings

@@ -16,7 +16,7 @@ from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Su
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import pauses, subscriber_rows
 
 DIGESTS_ASKING = 2  #: number of digests that ask the question before the letter is sent

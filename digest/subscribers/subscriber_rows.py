@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import addresses
 from digest.bounces import suppressions
 from digest.db.tables import Consent, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, NotFound
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.site.site_profile import Site
 from digest.subscribers import reader_settings
 from digest.subscribers.reader_settings import NO_TEXTS, Texts
 from digest.subscribers.subscriber_topics import clean_line, replace_topics

@@ -12,13 +12,13 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import bitsets, topics
-from digest.caches import Caches
+from digest import topics
 from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
-from digest.papers import Paper, catalog, display
-from digest.site_profile import Site
+from digest.papers import Paper, bitsets, catalog, display
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 from digest.subscribers import saved_papers, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.subscriber_topics import SubscriberTopic

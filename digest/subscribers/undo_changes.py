@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import SettingsChange, Subscriber
 from digest.delivery import outbox
 from digest.letters import figures_in_words
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import change_letters, preferences, reader_settings
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 

@@ -13,7 +13,7 @@ from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import change_letters, next_digest
 from digest.subscribers.subscriber_topics import clean_line
 

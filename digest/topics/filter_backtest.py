@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
-from digest import bitsets
+from digest.papers import bitsets
 from digest.topics import filter_tree
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or

@@ -15,9 +15,9 @@ from itertools import chain
 from operator import and_, or_
 from typing import Any
 
-from digest import bitsets, papers
-from digest.bitsets import ScoredSets
-from digest.papers import Paper
+from digest import papers
+from digest.papers import Paper, bitsets
+from digest.papers.bitsets import ScoredSets
 from digest.topics import (
     about_clauses,
     author_names,

@@ -13,7 +13,7 @@ from itertools import chain
 from operator import and_
 from typing import NamedTuple, TypeAlias
 
-from digest import bitsets
+from digest.papers import bitsets
 from digest.topics import phrase_spellings, tokenizer
 from digest.topics.word_rows import LazyDict, WordRows
 

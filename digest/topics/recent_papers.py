@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.papers import catalog
+from digest.process.caches import Caches
 from digest.topics import paper_index
 from digest.topics.filter_backtest import Backtest, backtest
 from digest.topics.filter_parser import Filter

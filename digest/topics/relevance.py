@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from digest import bitsets
-from digest.bitsets import ScoredSets
+from digest.papers import bitsets
+from digest.papers.bitsets import ScoredSets
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,

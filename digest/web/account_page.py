@@ -9,11 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links
+from digest import db
 from digest.db import Session
 from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
+from digest.mail import addresses
+from digest.site import links
 from digest.subscribers import account, erasure
 from digest.web import page_rendering, problem_pages, request_context
 from digest.web.forms import field_text

@@ -13,8 +13,8 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from digest import logs
 from digest.app_context import AppContext, open_context
+from digest.process import logs
 from digest.settings import Settings
 from digest.web import (
     account_page,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from starlette.responses import PlainTextResponse, Response
 
-from digest import links
 from digest.app_context import AppContext
 from digest.letters import cards
 from digest.papers import Paper, display, title_key
+from digest.site import links
 
 #: The names of the months in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -6,12 +6,14 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links, publishing
+from digest import db, publishing
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Confirmation, SubscriberState
 from digest.letters import Card, cards
 from digest.letters.cards import CardForm
+from digest.mail import addresses
+from digest.site import links
 from digest.subscribers import confirmations, next_digest, preferences, sign_up_queue, subscriber_topics
 from digest.subscribers.confirmations import Request as SubscriptionRequest
 from digest.subscribers.reader_settings import ReaderSettings

@@ -14,12 +14,13 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, topics
+from digest import db, topics
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.papers import Paper
+from digest.site import links
 from digest.subscribers import still_reading, subscriber_topics, topic_feedback, undo_changes
 from digest.subscribers.topic_feedback import TopicChange
 from digest.subscribers.undo_changes import UndoableChange

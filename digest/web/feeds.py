@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, topics
+from digest import db, topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -23,6 +23,7 @@ from digest.errors import BadFilter
 from digest.letters import cards
 from digest.papers import Paper, catalog, display
 from digest.papers import trending as trending_scores
+from digest.site import links
 from digest.topics import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.web import request_context, trending_list

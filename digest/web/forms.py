@@ -24,11 +24,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from digest import db
-from digest.caches import Caches
 from digest.db import kept_pages
 from digest.errors import Unreachable
-from digest.links import sign_token, verify_token
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.links import sign_token, verify_token
+from digest.site.site_profile import Site
 from digest.subscribers import sign_up_queue
 from digest.web import middleware, request_context
 

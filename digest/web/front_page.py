@@ -12,11 +12,12 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from digest import addresses, db
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
+from digest.mail import addresses
 from digest.papers import catalog
 from digest.subscribers import sign_up_counts, sign_up_queue, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings

@@ -10,9 +10,9 @@ from time import perf_counter
 
 from starlette.datastructures import FormData, UploadFile
 
-from digest.caches import Caches
 from digest.errors import BadField
 from digest.letters.figures_in_words import TRANSLATIONS
+from digest.process.caches import Caches
 from digest.subscribers import library_file
 from digest.subscribers.library_file import UPLOAD_LIMITS, ReadLibrary
 

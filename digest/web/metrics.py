@@ -13,9 +13,9 @@ from starlette.responses import PlainTextResponse
 from digest import __version__
 from digest.db.tables import Lane
 from digest.delivery import limits
-from digest.heartbeats import ProcessRecord
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
+from digest.process.heartbeats import ProcessRecord
 from digest.web import health, request_context
 from digest.web.visitor_network import is_forwarded, is_host_local
 

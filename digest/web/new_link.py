@@ -6,9 +6,10 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from digest import addresses, db
+from digest import db
 from digest.errors import UsageError
 from digest.letters import figures_in_words
+from digest.mail import addresses
 from digest.subscribers import sign_up_queue
 from digest.web import forms, front_page, problem_pages, request_context
 from digest.web.forms import field_text

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from digest import db, links, topics
+from digest import db, topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.errors import BadFilter
@@ -19,6 +19,7 @@ from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
 from digest.papers import Paper, byline, catalog, display, links_of
 from digest.papers.trending import Appearance
+from digest.site import links
 from digest.topics import MatchedWord
 from digest.web import page_rendering, problem_pages, request_context
 from digest.web.citation_files import bibtex_entry, ris_entry

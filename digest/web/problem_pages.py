@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import links
 from digest.errors import Unreachable
+from digest.site import links
 from digest.web import forms, middleware, request_context
 from digest.web.page_rendering import render_page
 

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from digest import addresses, db, links, publishing
+from digest import db, publishing
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -26,7 +26,9 @@ from digest.errors import NotFound
 from digest.letters import Personalization, cards, figures_in_words, personalization, press_store
 from digest.letters.cards import CardForm
 from digest.letters.press.load_templates import letters_of
+from digest.mail import addresses
 from digest.papers import Paper, catalog
+from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.topics import filter_registry
 from digest.web import front_page, page_rendering, problem_pages, request_context

@@ -11,12 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links
+from digest import db
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
+from digest.site import links
 from digest.subscribers import saved_papers, topic_feedback
 from digest.web import citation_files, feeds, page_rendering, paper_page, request_context
 from digest.web.forms import field_text

@@ -17,7 +17,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
@@ -25,6 +25,8 @@ from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
+from digest.mail import addresses
+from digest.site import links
 from digest.subscribers import next_digest, reader_settings, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import SETTINGS
 from digest.subscribers.subscriber_topics import SubscriberTopic

@@ -9,14 +9,14 @@ from itertools import count, zip_longest
 
 from digest import publishing, topics
 from digest.app_context import AppContext
-from digest.caches import Caches
 from digest.db import Session
 from digest.letters import cards, figures_in_words
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press
-from digest.links import paper_url
 from digest.papers import Paper, catalog
+from digest.process.caches import Caches
 from digest.publishing import SampleDigest
+from digest.site.links import paper_url
 from digest.subscribers import subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import Backtest, Filter, example_words

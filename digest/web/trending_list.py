@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 
-from digest import links
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
@@ -18,7 +17,8 @@ from digest.letters.reason_lines import trending_reason
 from digest.papers import Paper, catalog
 from digest.papers import trending as trending_scores
 from digest.papers.trending import Ranked
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.topics import Filter, PaperIndex
 
 MAX_SHOWN = 10  #: maximum number of papers on the front page and in the feed

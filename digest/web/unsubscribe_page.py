@@ -14,11 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from digest import addresses, db, links
+from digest import db
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
+from digest.mail import addresses
+from digest.site import links
 from digest.subscribers import next_digest, subscriber_rows, unsubscribe_and_undo
 from digest.web import page_rendering, request_context
 from digest.web.forms import field_text

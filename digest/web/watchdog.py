@@ -13,13 +13,13 @@ from threading import Event, Thread
 
 from starlette.applications import Starlette
 
-from digest import heartbeats
 from digest.app_context import AppContext
 from digest.db.tables import Lane
 from digest.delivery import delivery_run
-from digest.heartbeats import HeartbeatThread
 from digest.monitoring import alarm_letters
 from digest.monitoring.check_results import Problem
+from digest.process import heartbeats
+from digest.process.heartbeats import HeartbeatThread
 from digest.web import health
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,12 @@ from datetime import date
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links
+from digest import db
 from digest.letters import figures_in_words
 from digest.papers import catalog, display
 from digest.publishing.why import WhyAnswer, WhyCause, why
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.web import page_rendering, request_context
 from digest.web.unsubscribe_page import subscriber_of_link
 

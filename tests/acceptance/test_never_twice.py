@@ -34,7 +34,7 @@ from digest.letters import Templates
 from digest.papers import Announcement, Record, catalog
 from digest.publishing.why import WhyCause, why
 from digest.settings import templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import pauses, preferences, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld

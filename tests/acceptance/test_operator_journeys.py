@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from digest.bounces.broken_domains import MASS_FAILURE_COUNT
-from digest.heartbeats import SILENT_AFTER
+from digest.process.heartbeats import SILENT_AFTER
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Digest
 from tests.support import sample_mails

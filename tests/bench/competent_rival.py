@@ -21,12 +21,12 @@ import css_inline
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from digest import bitsets, topics
+from digest import topics
 from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
 from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters import Personalization
-from digest.papers import fold
+from digest.papers import bitsets, fold
 from digest.topics import filter_tree
 from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
 

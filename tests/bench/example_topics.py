@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from digest import bitsets, topics
-from digest.papers import Paper, title_key
+from digest import topics
+from digest.papers import Paper, bitsets, title_key
 from digest.topics import example_words
 
 Topic: TypeAlias = Mapping[str, Any]

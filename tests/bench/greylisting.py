@@ -24,7 +24,7 @@ from digest.delivery import delivery_run, limits, outbox
 from digest.delivery.transports import Message, Outcome, Verdict
 from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.bench.world import SITE
 from tests.support.clock import Clock
 from tests.support.plain_letters import plain_letter

@@ -23,8 +23,8 @@ from digest.delivery import delivery_run
 from digest.delivery.limits import SendLimits
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
-from digest.retention_rules import Retention
-from digest.site_profile import Site
+from digest.publishing.retention_rules import Retention
+from digest.site.site_profile import Site
 from tests.support import real_servers
 from tests.support.fixed_clock import fixed_clock
 from tests.support.publishing_world import PublishingWorld

@@ -25,7 +25,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import topics
-from digest.caches import Caches
 from digest.db.tables import (
     Delivery,
     DeliveryState,
@@ -45,7 +44,8 @@ from digest.letters.press.load_templates import digest_templates
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import full_plan
 from digest.papers import fold
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.topics import filter_tree
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from digest import db
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.bench.sink import Sink
 from tests.bench.world import SITE
 from tests.conftest import connected, fresh_database

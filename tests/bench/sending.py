@@ -23,7 +23,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, update
 
-from digest import db, gc_control, publishing, settings
+from digest import db, publishing, settings
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.message_rendering import RenderContext, render_delivery
@@ -31,7 +31,8 @@ from digest.delivery.outbox import AttemptRecord, Intent
 from digest.delivery.transports import Message, Verdict
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.process import gc_control
+from digest.site.site_profile import Site
 from tests.bench import process_usage, sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database

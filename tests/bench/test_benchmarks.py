@@ -17,7 +17,7 @@ from digest.letters import Templates
 from digest.letters.press.press_value import make_press
 from digest.papers import Paper
 from digest.papers.trending import Ranked
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.bench import competent_rival, naive_rival, process_usage, sink
 from tests.bench.compare_letters import Letters, compare
 from tests.bench.world import NOW, World

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from digest import db, topics
 from digest.dumps.intake import load_dump
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import csv_import
 from tests.support.product_processes import ROOT
 

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
-from digest import links
 from digest.bounces import bounce_score, broken_domains, report_parser, suppressions
 from digest.bounces.bounce_score import FailureOutcome
 from digest.bounces.failure_kinds import FailureKind
@@ -19,8 +18,9 @@ from digest.bounces.report_parser import Complaint, Failure, MailReport, NoActio
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
-from digest.mail_parsing import parse_message
-from digest.site_profile import Site
+from digest.mail.mail_parsing import parse_message
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.support import sample_mails
 from tests.support.plain_letters import plain_letter

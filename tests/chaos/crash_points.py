@@ -10,13 +10,15 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import child_processes, db, failpoints, links, publishing
+from digest import db, publishing
 from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
 from digest.dumps.intake import load_dump
 from digest.editions.compose import Digest
 from digest.inbound import classification, stored_mail
 from digest.letters import Templates
+from digest.process import child_processes, failpoints
 from digest.settings import templates_dir
+from digest.site import links
 from tests.chaos.worker import SITE
 from tests.conftest import ROOT
 from tests.support import sample_mails

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from digest import child_processes, db, failpoints
+from digest import db
 from digest.db.tables import DeliveryState
 from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
 from digest.delivery.limits import domain_pauses
@@ -23,8 +23,9 @@ from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
 from digest.letters import Templates
+from digest.process import child_processes, failpoints
 from digest.settings import templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.shared_caches import CACHES
 
 SITE = Site(

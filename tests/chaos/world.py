@@ -26,12 +26,13 @@ from typing import Any, Protocol
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats, publishing
+from digest import db, publishing
 from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump
 from digest.letters import Templates
+from digest.process import heartbeats
 from digest.settings import templates_dir
 from digest.subscribers import subscriber_rows
 from tests.chaos.worker import LEASE, SITE, Orders, work

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from digest import heartbeats
 from digest.cli import command_context
+from digest.process import heartbeats
 from tests.cli.conftest import FRIDAY, Digest
 
 Lose = Callable[[], None]

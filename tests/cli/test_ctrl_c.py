@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from digest import __main__, gc_control
+from digest import __main__
+from digest.process import gc_control
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
 from tests.support.waiting import HANG_SECONDS, current_time, pause, wait_until

@@ -13,9 +13,9 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 
-from digest import heartbeats
 from digest.cli import command_context
 from digest.monitoring import supervisor
+from digest.process import heartbeats
 from tests.cli.conftest import EXAMPLE, Digest
 from tests.support.certificates import make
 from tests.support.mail_sink import run_mail_sink

@@ -73,7 +73,8 @@ def test_letters_that_a_killed_delivery_had_only_claimed_are_sent_by_the_next_on
 
 def kill_delivery_at(failpoint: str) -> None:
     code = f"""
-from digest import cli, failpoints
+from digest import cli
+from digest.process import failpoints
 failpoints.armed_failpoints["{failpoint}"] = 0
 cli.main(["deliver", "--now", "{FRIDAY}"])
 """

@@ -23,17 +23,18 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from digest import db, heartbeats
+from digest import db
 from digest.cli import dkim_keys
 from digest.delivery.transports import parse_mail_url
-from digest.dns_records import DnsUnavailable
 from digest.inbound import stored_mail
 from digest.letters.dkim_signing import Signer
+from digest.mail.dns_records import DnsUnavailable
 from digest.monitoring import dkim_checks, mail_path_checks, probes
 from digest.monitoring.check_results import Check
 from digest.monitoring.supervisor import Supervisor
+from digest.process import heartbeats
 from digest.settings import Settings, load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.cli.conftest import EXAMPLE, FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
 from tests.support import sample_mails

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from digest import child_processes
 from digest.cli import embedded_broker
 from digest.errors import Unreachable
+from digest.process import child_processes
 from digest.settings import Settings
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port

@@ -28,7 +28,7 @@ from digest.delivery.limits import SendLimits
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import connected, numbers
 from tests.support import real_servers

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, gc_control, publishing
+from digest import db, publishing
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
@@ -30,7 +30,8 @@ from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.dumps.intake import load_dump
 from digest.letters import Templates, dkim_signing
 from digest.letters.dkim_signing import Signer
-from digest.site_profile import Site
+from digest.process import gc_control
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server

@@ -31,7 +31,7 @@ from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import operator_acts, subscriber_rows
 from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES

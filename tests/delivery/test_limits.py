@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import db
 from digest.bounces import bounce_score
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
@@ -23,8 +23,9 @@ from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
 from digest.delivery.transports import parse_mail_url
 from digest.errors import BadField
+from digest.mail import addresses
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql

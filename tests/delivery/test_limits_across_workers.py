@@ -25,7 +25,7 @@ from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports import open_transport
 from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.delivery.test_send_policy import ALARM_DECISION, publish_digests, put_edition
 from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port

@@ -13,12 +13,13 @@ from sqlalchemy import Engine, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats
+from digest import db
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import outbox, stop_and_resume
 from digest.delivery.outbox import Intent, RecipientState
 from digest.editions.schedule import Schedule
-from digest.site_profile import Site
+from digest.process import heartbeats
+from digest.site.site_profile import Site
 from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql

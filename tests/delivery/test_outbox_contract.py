@@ -17,7 +17,7 @@ from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import erasure, operator_acts, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.plain_letters import plain_letter

@@ -23,7 +23,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import PoolMember, ServerPool
 from digest.letters import Templates
 from digest.monitoring import problems
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.bench import greylisting
 from tests.support.absent_server import AbsentServer

@@ -18,7 +18,7 @@ from digest.letters import Templates
 from digest.letters.press import press_value
 from digest.monitoring import problems
 from digest.publishing import why
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.dumps.test_formats import LISTING
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES

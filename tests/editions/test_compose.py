@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.bitsets import bitset_of, members
 from digest.editions.compose import (
     DUPLICATE_PENALTY_BITS,
     NO_RELEVANCE,
@@ -24,6 +23,7 @@ from digest.editions.compose import (
     rank_matches,
     relevance_bits,
 )
+from digest.papers.bitsets import bitset_of, members
 
 FLAT = [0.0] * 20
 IDS = range(100, 120)  # paper n has the id 100 + n

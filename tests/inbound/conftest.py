@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Base, Subscriber, SubscriberState
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.signed_replies import ADA
 from tests.support.delivered_mail import deliver_due

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Confirmation, Delivery, InboundMail, SubscriberState
 from digest.inbound import answer_limits, classification, mail_without_command, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import sign_up_queue, subscriber_rows
 from tests.inbound.signed_replies import reply
 

@@ -23,7 +23,7 @@ import pytest
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, links
+from digest import db
 from digest.app_context import AppContext
 from digest.bounces import suppressions
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
@@ -33,7 +33,8 @@ from digest.errors import BadField
 from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
 from digest.letters import Templates
 from digest.settings import Settings, load_settings
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import erasure, subscriber_rows, unsubscribe_and_undo
 from tests.support import sample_mails
 from tests.support.plain_letters import plain_letter
@@ -733,7 +734,7 @@ def test_a_database_outage_gives_the_sender_a_temporary_error(
 
 
 def test_the_inbound_server_writes_a_heartbeat(running: RunningServer) -> None:
-    from digest import heartbeats
+    from digest.process import heartbeats
 
     def roles() -> set[str]:
         with db.read_session(running.engine) as session:

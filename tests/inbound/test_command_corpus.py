@@ -17,7 +17,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.command_corpus import (
     ALL,

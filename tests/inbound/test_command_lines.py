@@ -7,7 +7,6 @@ from email.message import EmailMessage
 
 import pytest
 
-from digest import links
 from digest.inbound import command_addresses, find_commands
 from digest.inbound.command_arguments import parse_paper
 from digest.inbound.mail_commands import (
@@ -23,7 +22,8 @@ from digest.inbound.mail_commands import (
 )
 from digest.inbound.mail_text import read_mail
 from digest.inbound.writer_checks import MailIgnored, address_of_writer
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 SITE = Site(
     url="https://digest.example.org",

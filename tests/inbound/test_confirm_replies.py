@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Consent, Delivery, Subscriber, SubscriberState
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.inbound.conftest import Deliver

@@ -13,12 +13,12 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.caches import Caches
 from digest.db.tables import Delivery, SignUp
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, subscriber_rows, subscriber_topics, unsubscribe_and_undo
 from tests.inbound.conftest import failing
 from tests.inbound.fresh_mail_corpus import ADA, ALL, BOB, EVE, LETTER, QUESTION, FreshMail

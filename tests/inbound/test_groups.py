@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import links, publishing
+from digest import publishing
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables import (
@@ -30,7 +30,8 @@ from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers import Record, catalog
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import (
     account,
     confirmations,

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, links
+from digest import db
 from digest.app_context import AppContext
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
@@ -36,7 +36,8 @@ from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, sign_up_queue, subscriber_rows, subscriber_topics
 from tests.inbound.test_classification import opened
 from tests.support.delivered_mail import deliver_due

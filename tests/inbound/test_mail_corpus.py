@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.conftest import empty, failing
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, CorpusMail

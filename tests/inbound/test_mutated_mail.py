@@ -10,7 +10,7 @@ import pytest
 
 from digest.inbound import find_commands, mail_text, sender_proof, writer_checks
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.inbound.command_corpus import ALL, READER, US
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT
 

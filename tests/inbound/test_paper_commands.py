@@ -16,7 +16,7 @@ from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers.catalog import hidden_papers
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import saved_papers, subscriber_rows, subscriber_topics
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from digest import links
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.inbound import classification, sender_proof, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, subscriber_topics, undo_changes, unsubscribe_and_undo
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply

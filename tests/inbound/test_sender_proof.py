@@ -14,17 +14,18 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from digest import db, links
+from digest import db
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber, SubscriberState
-from digest.dns_records import DnsUnavailable
 from digest.inbound import classification, sender_proof, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.letters.dkim_signing import Signer
+from digest.mail.dns_records import DnsUnavailable
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, sign_up_counts, sign_up_queue, subscriber_rows
 from tests.inbound.test_classification import opened
 from tests.support.waiting import HANG_SECONDS, current_time, wait_until

@@ -23,7 +23,7 @@ from digest.inbound import server as inbound_server
 from digest.inbound import storage_quota
 from digest.inbound.server import MAX_BYTES, MAX_CONNECTIONS, RECEIVED_AT_ONCE, MailReceiver
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.waiting import HANG_SECONDS, wait_until

@@ -17,7 +17,7 @@ from digest.inbound import classification, mail_rules, storage_quota, stored_mai
 from digest.inbound.mail_text import read_mail
 from digest.inbound.storage_quota import InboxFull
 from digest.monitoring import problems
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 ROLE, US = "abuse@example.org", "digest@example.org"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from digest import links
 from digest.settings import Settings
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from tests.judge import readme_picture
 from tests.judge.installed_programs import npm_package, program
 from tests.judge.journey_walks import BrowserPrograms

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from digest import heartbeats
+from digest.process import heartbeats
 from tests.support.product_processes import ROOT
 from tests.support.real_servers import free_port
 from tests.support.waiting import pause, wait_until

@@ -29,7 +29,7 @@ from digest.letters.reason_lines import ReasonLine
 from digest.monitoring import weekly_report
 from digest.monitoring.activity import Activity, Series
 from digest.papers import Paper
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.judge.browser import WIDTHS, photograph
 from tests.letters.invented_papers import (
     ATTENTION,

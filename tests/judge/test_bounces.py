@@ -32,9 +32,9 @@ from digest.db.tables import BounceRow, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.letters import Templates
-from digest.mail_parsing import parse_message
+from digest.mail.mail_parsing import parse_message
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.test_classification import opened
 from tests.judge import postfix

@@ -28,7 +28,7 @@ from digest.dumps.intake import load_dump
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.conftest import ROOT
 from tests.inbound.test_classification import opened

@@ -16,7 +16,7 @@ import dkim
 import pytest
 from sqlalchemy import select
 
-from digest import db, failpoints, publishing
+from digest import db, publishing
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, SubscriberState
 from digest.delivery import delivery_run, outbox
@@ -25,7 +25,8 @@ from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
-from digest.site_profile import Site
+from digest.process import failpoints
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT
 from tests.judge import dovecot, postfix

@@ -12,11 +12,11 @@ import pytest
 import uvicorn
 from sqlalchemy.orm import Session
 
-from digest import links
 from digest.app_context import AppContext, open_context
 from digest.db.tables import DumpRow, DumpState, Subscriber, SubscriberState
 from digest.papers import Record, catalog
 from digest.settings import load_settings
+from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.web import create_app
 from tests.judge import journey_walks

@@ -12,7 +12,7 @@ from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
 from digest.papers import Organization, Paper
 from digest.papers.trending import Ranked
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.compiled_templates import compile_and_check_once
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)

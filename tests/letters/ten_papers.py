@@ -15,7 +15,7 @@ from digest.letters import Personalization, Templates
 from digest.letters.press.digest_letters import DigestLetters
 from digest.papers import Paper
 from digest.settings import templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW, copy_for, letters_of, pressed
 
 TITLES_AND_ABSTRACTS = (

@@ -15,7 +15,7 @@ from digest.letters.figures_in_words import cut_at_word
 from digest.letters.line_wrapping import fill, wrap, wrap_with_bar
 from digest.letters.reason_lines import NO_REASON, ReasonLine
 from digest.papers import Organization, Paper
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import (
     ATTENTION,
     BARE,

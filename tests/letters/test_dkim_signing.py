@@ -29,7 +29,7 @@ from digest.letters.dkim_signing import (
     sign_message,
     signers_for_list,
 )
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from digest.letters import RenderedLetter, build_message, header_text, list_headers, reply_headers
 from digest.letters.headers import HARMLESS_TEXT, break_addresses, encode_header, from_address
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 
 WORD_OF_EVIL = "=?utf-8?q?a=0ABcc:_x@example.com?="

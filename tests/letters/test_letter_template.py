@@ -10,7 +10,6 @@ from random import Random
 import pytest
 from hypothesis import settings
 
-from digest.caches import Caches
 from digest.errors import SetupMismatch
 from digest.letters import Templates, letter_template
 from digest.letters.css_inlining import inline
@@ -20,8 +19,9 @@ from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import compile_and_check, plain_letter
 from digest.monitoring import setup_checks
 from digest.monitoring.check_results import Check
+from digest.process.caches import Caches
 from digest.settings import load_settings, templates_dir
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import by_topic, copy_for, letters_of, pressed, trending
 from tests.letters.varied_digests import VariedDigest, varied_digest
 

@@ -6,7 +6,7 @@ import pytest
 
 from digest.letters import Templates
 from digest.letters.line_wrapping import LINE_WIDTH, keep_figures, wrap
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import copy_for, letters_of, pressed, trending
 
 

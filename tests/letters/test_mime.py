@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from digest.letters import RenderedLetter, build_message
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable, mime_boundary
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 
 PIECES = st.text(

@@ -22,7 +22,7 @@ from digest.letters.press import press_value
 from digest.letters.press.digest_page import heading
 from digest.letters.press.load_templates import plain_letter
 from digest.papers import Paper
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import (
     ATTENTION,
     BARE,

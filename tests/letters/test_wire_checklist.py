@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from digest import links
 from digest.delivery import transports
 from digest.delivery.transports import Message, Verdict
 from digest.letters import Templates, build_message, render_letter, reply_headers
 from digest.letters.dkim_signing import sign_message
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW, by_topic, copy_for, letters_of, pressed, trending
 from tests.letters.test_dkim_signing import signer, verifies
 from tests.support.mail_sink import Mail, run_mail_sink

@@ -1,6 +1,6 @@
 """Check that values between calls are stored only in `Caches`: `python -m tests.lint.process_state`.
 
-A process has one value with bounded caches, which is passed down (digest/caches.py). An `lru_cache` is
+A process has one value with bounded caches, which is passed down (digest/process/caches.py). An `lru_cache` is
 allowed if it has a bound and a comment that says why the bound is enough.
 """
 

@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from digest import heartbeats
 from digest.bounces import bounce_score, report_parser
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables import Delivery, DeliveryState
 from digest.delivery import outbox
 from digest.monitoring import alarm_letters, figures, problems
-from digest.site_profile import Site
+from digest.process import heartbeats
+from digest.site.site_profile import Site
 from tests.support.plain_letters import plain_letter
 
 ADA = "ada@uni.example"

@@ -10,14 +10,15 @@ from datetime import datetime
 import pytest
 from sqlalchemy import Engine, update
 
-from digest import db, heartbeats
+from digest import db
 from digest.cli import up
 from digest.cli.status import problem_in_words
 from digest.db.tables import Delivery, DeliveryState, DumpRow, Heartbeat
 from digest.editions.schedule import Cadence
 from digest.letters import Templates
 from digest.monitoring import figures, problems
-from digest.site_profile import Site
+from digest.process import heartbeats
+from digest.site.site_profile import Site
 from digest.subscribers import pauses, subscriber_rows
 from tests.support.publishing_world import PublishingWorld, at
 

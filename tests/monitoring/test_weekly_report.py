@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
 from digest.monitoring import weekly_report
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 MONDAY = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)

@@ -21,13 +21,14 @@ from unittest.mock import patch
 from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
-from digest import app_context, db, links
+from digest import app_context, db
 from digest.app_context import AppContext, open_context
-from digest.caches import Caches
 from digest.cli import main
 from digest.db import make_engine
 from digest.inbound.server import MailReceiver
+from digest.process.caches import Caches
 from digest.settings import load_settings
+from digest.site import links
 from digest.web import create_app
 from tests.pilot.diary import Answer, Diary, Letter, LoadedPaper, Stated, Status
 from tests.support.mail_bodies import body_of

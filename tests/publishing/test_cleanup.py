@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing, retention_rules
+from digest import db, publishing
 from digest.db.tables import (
     Attempt,
     BounceRow,
@@ -29,9 +29,9 @@ from digest.dumps.intake import dumps_folder
 from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import Templates
-from digest.publishing import why
-from digest.retention_rules import Retention
-from digest.site_profile import Site
+from digest.publishing import retention_rules, why
+from digest.publishing.retention_rules import Retention
+from digest.site.site_profile import Site
 from digest.subscribers import confirmations, unsubscribe_and_undo
 from tests.conftest import NOW
 from tests.support.plain_letters import plain_letter

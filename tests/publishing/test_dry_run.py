@@ -9,7 +9,7 @@ from digest import db
 from digest.letters import Templates
 from digest.publishing import dry_run
 from digest.publishing.dry_run import DryRunResult
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 

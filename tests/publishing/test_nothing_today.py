@@ -13,7 +13,7 @@ from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.publishing import PublishReport
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, unsubscribe_and_undo
 from tests.support.publishing_world import PublishingWorld, at
 

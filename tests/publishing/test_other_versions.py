@@ -11,7 +11,7 @@ from digest.editions.compose import Digest
 from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.publishing.why import why
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.papers.rewritten_papers import PREPRINTS, pairs_of_different_works
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES

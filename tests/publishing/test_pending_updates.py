@@ -15,7 +15,7 @@ from digest.letters import Templates
 from digest.papers import Announcement, Record
 from digest.publishing import PublishReport
 from digest.publishing.why import why
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 

@@ -19,7 +19,7 @@ from digest.publishing import PublishReport
 from digest.publishing.cleanup import delete_old_shown
 from digest.publishing.dry_run import dry_run
 from digest.publishing.why import why
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at

@@ -23,7 +23,7 @@ from digest.letters.press.press_value import Press
 from digest.papers import Record
 from digest.publishing import PublishReport, due_readers
 from digest.publishing.reader_values import GatheredInputs
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import erasure, subscriber_rows, subscriber_topics
 from tests.conftest import connected
 from tests.support.publishing_world import PublishingWorld, at

@@ -9,14 +9,15 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from digest import db, heartbeats
+from digest import db
 from digest.backups.expire_past import expire_past
 from digest.db.tables import DeliveryState, SubscriberState
 from digest.editions.schedule import Cadence
 from digest.letters import Templates
+from digest.process import heartbeats
 from digest.publishing import reader_history
 from digest.publishing.why import why, why_edition
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import pauses, preferences, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at

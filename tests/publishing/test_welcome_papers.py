@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from digest import db, publishing
 from digest.letters import Templates, press_store
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.confirmations import WelcomePapers
 from tests.support.publishing_world import PublishingWorld, at

@@ -16,7 +16,7 @@ from digest.errors import NotFound
 from digest.letters import Templates
 from digest.papers import Announcement, Record
 from digest.publishing.why import WhyAnswer, WhyCause, why
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import preferences, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at

@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import links
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import (
     confirmations,
     csv_import,

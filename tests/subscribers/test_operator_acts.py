@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select
 from digest import db
 from digest.db.tables import OperatorAct, OptOut
 from digest.publishing.reader_history import reader_history
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import account, csv_import, erasure, operator_acts, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, links, topics
+from digest import db, topics
 from digest.db.tables import Delivery, Lane, PackRow, ResolvedFilter, SubscriberState, Subscription
 from digest.delivery.transports import Message
 from digest.delivery.transports.memory import MemoryTransport
@@ -20,7 +20,8 @@ from digest.errors import BadFilter, NotFound, UsageError
 from digest.letters import Templates
 from digest.papers import Record
 from digest.publishing.why import why
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import (
     confirmations,
     csv_import,

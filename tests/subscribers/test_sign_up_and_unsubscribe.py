@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 from sqlalchemy import func, select, text
 
-from digest import db, links
+from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import (
@@ -28,6 +28,7 @@ from digest.db.tables import (
 from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
+from digest.site import links
 from digest.subscribers import (
     confirmations,
     erasure,

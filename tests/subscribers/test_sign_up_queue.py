@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from digest import links
 from digest.bounces import bounce_score, suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
@@ -21,7 +20,8 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import UsageError
 from digest.letters import Templates
 from digest.monitoring import alarm_letters, problems
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import (
     confirmations,
     erasure,

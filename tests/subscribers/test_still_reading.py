@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import pauses, still_reading, subscriber_rows, unsubscribe_and_undo
 
 AFTER = timedelta(days=730)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
 from digest.publishing import due_readers
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import (
     erasure,
     operator_acts,

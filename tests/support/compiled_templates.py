@@ -14,7 +14,7 @@ import jinja2
 from digest.letters import Templates
 from digest.letters.press import load_templates
 from digest.letters.press.digest_letters import DigestTemplates
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 CompiledTemplate = CodeType | str
 

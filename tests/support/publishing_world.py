@@ -13,7 +13,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from sqlalchemy import Engine, select, update
 
 from digest import db, publishing
-from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.delivery_run import DeliveryReport
@@ -23,8 +22,9 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
 from digest.letters import Templates
 from digest.papers import Record, catalog
+from digest.process.caches import Caches
 from digest.publishing import PublishReport
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.support.schedule_texts import schedule_texts
 from tests.support.shared_caches import CACHES

@@ -1,7 +1,7 @@
 """Share caches between the tests of one process, so that templates are compiled, inlined and split only once."""
 
-from digest.caches import Caches
 from digest.letters import Templates
+from digest.process.caches import Caches
 from digest.settings import Settings, templates_dir
 
 CACHES = Caches()

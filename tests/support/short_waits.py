@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 
-from digest import heartbeats
 from digest.delivery import settlement
 from digest.dumps.intake import dumps_folder
 from digest.monitoring import probes
+from digest.process import heartbeats
 from digest.web import health, watchdog
 
 SILENCE = timedelta(seconds=6)
@@ -29,7 +29,7 @@ def main(role: str) -> int:
     """Run the role."""
     shorten_waits()
     if role == "web":
-        from digest import logs
+        from digest.process import logs
         from digest.settings import load_settings
         from digest.web import serve
 

@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
-from digest import bitsets, errors, topics
-from digest.papers import title_key
+from digest import errors, topics
+from digest.papers import bitsets, title_key
 from digest.topics import example_topics, example_words
 from digest.topics.example_words import without_words, words_of_paper
 from digest.topics.filter_tree import ExampleClause

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import bitsets, topics
-from digest.papers import title_key
+from digest import topics
+from digest.papers import bitsets, title_key
 from digest.topics import relevance
 from digest.topics.filter_tree import TextClause
 from tests.topics.invented_papers import KITCHEN, paper

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from digest import bitsets, errors, topics
+from digest import errors, topics
+from digest.papers import bitsets
 from digest.topics import relevance
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
 from tests.topics import strategies

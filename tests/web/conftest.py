@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from digest import db, links, publishing
+from digest import db, publishing
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
@@ -27,7 +27,8 @@ from digest.delivery.transports import Transport
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
 from digest.settings import Settings, load_settings
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.subscribers import sign_up_queue, subscriber_rows
 from digest.web import create_app
 from tests.support.clock import Clock

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest import links
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
+from digest.site import links
 from digest.subscribers import account, confirmations, subscriber_rows, subscriber_topics
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES

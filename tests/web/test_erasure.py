@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from digest import links
 from digest.db.tables import SubscriberState
 from digest.inbound import classification, mail_rules, stored_mail
+from digest.site import links
 from digest.subscribers import account, confirmations, subscriber_rows
 from tests.inbound.command_corpus import MailCase
 from tests.support.clock import Clock

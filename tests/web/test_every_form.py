@@ -18,10 +18,10 @@ from sqlalchemy import select
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from digest import links
 from digest.db import kept_pages
 from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
 from digest.papers import Record, catalog
+from digest.site import links
 from digest.subscribers import saved_papers, subscriber_rows, unsubscribe_and_undo
 from digest.web import middleware
 from digest.web.app import ROUTES

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from digest import links, publishing
+from digest import publishing
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, mail_rules, stored_mail
 from digest.papers import Record, catalog
+from digest.site import links
 from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import recent_papers

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from digest import links
+from digest.site import links
 from digest.subscribers import pack_updates, subscriber_rows, subscriber_topics
 from digest.topics import pack_files as files
 from tests.web.conftest import path_of

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links
 from digest.db.tables import Delivery, Subscriber
+from digest.site import links
 from digest.subscribers import confirmations, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.web.conftest import path_of

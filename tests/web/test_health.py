@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from digest import db, heartbeats
+from digest import db
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery
 from digest.delivery import outbox
 from digest.monitoring import probes
 from digest.monitoring.probes import Disk
+from digest.process import heartbeats
 from digest.settings import Settings, load_settings
 from digest.web import watchdog
 from tests.support.real_servers import free_port

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from digest import cli, links
+from digest import cli
 from digest.cli import subscribers as commands
+from digest.site import links
 from digest.subscribers import account, reader_settings, subscriber_rows
 from digest.subscribers.reader_settings import Setting
 from tests.web.conftest import ServedSite, path_of

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest import links
 from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
+from digest.site import links
 from digest.subscribers import sign_up_limits, subscriber_rows
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for

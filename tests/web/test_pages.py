@@ -15,9 +15,9 @@ from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from digest import links
 from digest.db.tables import PaperRow, SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
+from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.web import middleware
 from digest.web.app import ROUTES

@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from sqlalchemy import delete, select
 
-from digest import links
 from digest.bounces import ses_notices, suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure, NoActionNeeded
@@ -29,6 +28,7 @@ from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import BounceRow, Delivery, InboundMail, ReceivedNotice, SubscriberState
 from digest.errors import BadField
 from digest.settings import load_settings
+from digest.site import links
 from digest.web import provider_webhook
 from digest.web.provider_webhook import CertificateCache, CertificateUnavailable
 from tests.dumps.sources.paper_server import says, sends_on, serving

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links
 from digest.db.tables import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
+from digest.site import links
 from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import BASE, path_of, publish_and_deliver

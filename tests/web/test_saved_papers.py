@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from digest import links
 from digest.papers import catalog
+from digest.site import links
 from digest.subscribers import account, erasure, saved_papers, subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
 

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from digest import links
 from digest.inbound import command_arguments
+from digest.site import links
 from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
 

@@ -12,8 +12,8 @@ from itertools import product
 import pytest
 from sqlalchemy import select, update
 
-from digest import links
 from digest.db.tables import Confirmation, PaperRow
+from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms, library_upload, sign_up_form, starter_topics, topic_preview

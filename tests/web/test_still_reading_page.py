@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links
 from digest.db.tables import StillReadingStep
 from digest.delivery.transports.memory import MemoryTransport
+from digest.site import links
 from digest.subscribers import preferences, still_reading, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.mail_bodies import body_of

@@ -17,11 +17,12 @@ import pytest
 import redis
 from sqlalchemy.orm import Session
 
-from digest import db, key_fingerprints
+from digest import db
 from digest.db.tables import SubscriberState
 from digest.errors import SetupMismatch
 from digest.publishing import due_readers
-from digest.site_profile import Site
+from digest.site import key_fingerprints
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT
 from tests.support.mail_sink import MailSink, run_mail_sink

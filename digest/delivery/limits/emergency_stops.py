@@ -17,9 +17,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import db
 from digest.db.tables import Attempt, BounceRow, Confirmation, Consent, Delivery, EmergencyStop, Subscriber
 from digest.delivery.limits.decisions import ALL, BULK
+from digest.mail import addresses
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 #: Number of latest attempts that are counted; counting a million every minute would be slow.

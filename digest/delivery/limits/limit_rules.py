@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from digest.addresses import ascii_domain
 from digest.delivery.limits.canary import Canary
 from digest.delivery.limits.rates import BURST_SECONDS, UNIT_SECONDS, Rate
 from digest.delivery.limits.send_hours import SendHours
 from digest.delivery.limits.warm_up import WarmUp
 from digest.errors import BadField
+from digest.mail.addresses import ascii_domain
 
 RATE_PATTERN = re.compile(
     r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"

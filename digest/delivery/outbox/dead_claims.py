@@ -10,10 +10,11 @@ from collections.abc import Collection
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats
+from digest import db
 from digest.db.tables import DeliveryState
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 from digest.delivery.outbox.transitions import NO_LEASE
+from digest.process import heartbeats
 
 IS_CLAIMED = DELIVERY_TABLE.c.state == DeliveryState.CLAIMED
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest import addresses
 from digest.db.tables import Delivery, DeliveryState, Lane, Subscriber
 from digest.delivery.outbox.open_deliveries import is_due
 from digest.errors import NotFound
+from digest.mail import addresses
 
 BATCH_ROWS = 500  #: number of rows read at once
 IS_SENT_DIGEST = and_(Delivery.edition.is_not(None), Delivery.state == DeliveryState.SENT)

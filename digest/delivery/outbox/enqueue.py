@@ -14,7 +14,7 @@ from digest import db
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.delivery.outbox.planned_letters import PlannedLetter
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid, by default
 MAX_ZONE_DIFFERENCE = timedelta(hours=26)  #: between the time zones that are furthest apart

@@ -12,10 +12,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints
+from digest import db
 from digest.db.postgresql import driver_connection
 from digest.delivery.outbox.letter_eligibility import recipient_version
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextWindow, Outbox, intend_sql
+from digest.process import failpoints
 
 
 def split_list(name: str) -> str:

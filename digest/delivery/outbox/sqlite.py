@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 from sqlalchemy import bindparam, text
 
-from digest import db, failpoints
+from digest import db
 from digest.db.tables import DeliveryState
 from digest.delivery.outbox.attempts import record_attempts
 from digest.delivery.outbox.letter_eligibility import recipient_version
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextWindow, Outbox, intend_sql
+from digest.process import failpoints
 
 LETTERS = """(
     SELECT value ->> 0 AS id, value ->> 1 AS message_id, value ->> 2 AS content_hash,

@@ -24,10 +24,11 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Executable, Integer, and_, bindparam, case, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats
+from digest import db
 from digest.db.tables import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
+from digest.process import heartbeats
 
 #: Length of a lease. It must exceed the time limits of tasks and of server replies.
 LEASE = timedelta(seconds=900)

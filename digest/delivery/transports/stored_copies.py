@@ -7,8 +7,8 @@ from email.parser import BytesHeaderParser
 from email.utils import getaddresses
 from pathlib import Path
 
-from digest import addresses
 from digest.delivery.transports.mail_url import MailUrl
+from digest.mail import addresses
 
 HEAD_BYTES = 50_000  #: number of bytes at the start of a file that are searched for the recipient
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from digest.delivery.transports.mail_url import MailServer, MailUrl
 from digest.errors import SetupMismatch
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 
 class Verdict(StrEnum):

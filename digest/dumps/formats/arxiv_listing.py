@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from digest import mail_parsing
 from digest.dumps.formats import clean_values, field_parsing
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
+from digest.mail import mail_parsing
 from digest.papers import Announcement, Record
 
 NAME = "arxiv-listing"

@@ -6,8 +6,8 @@ import re
 from io import BytesIO
 from typing import BinaryIO
 
-from digest import mail_parsing
 from digest.dumps.formats import arxiv_listing
+from digest.mail import mail_parsing
 
 HEADER = re.compile(rb"(?:From |[A-Za-z][\w-]{1,40}:[ \t])")
 MIME = re.compile(

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from digest import failpoints, gc_control, plurals
+from digest import plurals
 from digest.db.tables import AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow
 from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
@@ -34,6 +34,7 @@ from digest.dumps.intake.stored_dumps import OLD_LIST
 from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
+from digest.process import failpoints, gc_control
 
 BATCH_RECORDS = 500  #: number of records that are stored in the catalog at once
 DATED_LISTS = ("feed", "arxiv-listing")  #: formats of which each list has its day and new papers

@@ -29,7 +29,7 @@ from digest.dumps.sources import polling_backoff, source_presets, stored_sources
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, FetchResponse
 from digest.dumps.sources.source_presets import SourceRequest
 from digest.errors import UnreadableDump
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 log = logging.getLogger(__name__)
 

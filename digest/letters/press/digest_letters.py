@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from digest import links
 from digest.editions.compose import Digest
 from digest.letters import (
     Personalization,
@@ -36,7 +35,8 @@ from digest.letters.press.digest_page import NumberedTitle, PrintedPaper, TitleG
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import HTML_BYTES, Plan, full_plan, shorten_plan
 from digest.letters.reason_lines import PrintedText
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 
 #: Maximum numbers of cached cards, reasons, rows of cards, and short texts that readers share.
 CARDS_KEPT, REASONS_KEPT, ROWS_KEPT, WORDS_KEPT = 4096, 32_768, 16_384, 4096

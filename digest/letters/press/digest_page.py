@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
 from digest.letters import figures_in_words, line_wrapping, subject_lines
 from digest.letters.cards import MAX_TITLE_LENGTH, Card, CardForm, make_card, printed_text
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.press.size_budget import SectionPlan
 from digest.letters.reason_lines import PrintedText, ReasonLine, topic_reason, trending_reason
-from digest.site_profile import Site
+from digest.site import links
+from digest.site.site_profile import Site
 from digest.topics.filter_tree import Leaf
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import Any
 
 from jinja2 import TemplateError, TemplateSyntaxError
 
-from digest.caches import Caches
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, Section
 from digest.errors import SetupMismatch
 from digest.letters import Personalization, RenderedLetter, Templates
@@ -24,7 +23,8 @@ from digest.letters.letter_template import LetterTemplate
 from digest.letters.press.digest_letters import DigestLetters, DigestTemplates
 from digest.letters.press.press_value import MAX_PRESSES, Press
 from digest.papers import Paper
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 
 CHECK_RULE = (
     "prepared for all readers, it renders another text than alone; the text around a value must not depend on "

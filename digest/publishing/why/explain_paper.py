@@ -13,18 +13,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
-from digest.caches import Caches
 from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
 from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters import Templates
 from digest.papers import Announcement, catalog, display
+from digest.process.caches import Caches
 from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK
 from digest.publishing.why.next_edition import answer_if_upcoming
 from digest.publishing.why.past_edition import answer_if_considered, unsent_editions
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.shown_paper import answer_if_earlier_version_shown, answer_if_shown
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 

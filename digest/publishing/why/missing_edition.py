@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest import heartbeats, plurals
+from digest import plurals
 from digest.bounces import suppressions
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
@@ -16,8 +16,9 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, cadence_text, edition_on, schedule_status
 from digest.editions.time_zones import zone_of
 from digest.errors import BadField
+from digest.process import heartbeats
 from digest.publishing.why.question import WhyAnswer, minute_text
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_rows
 
 #: The verdict on a digest in each final state.

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.letters import Templates
 from digest.papers import Paper
-from digest.site_profile import Site
+from digest.process.caches import Caches
+from digest.site.site_profile import Site
 
 
 class WhyCause(StrEnum):

@@ -15,9 +15,10 @@ from itertools import islice
 
 from sqlalchemy.orm import Session
 
-from digest import addresses, gc_control
 from digest.errors import BadField, UsageError
-from digest.site_profile import Site
+from digest.mail import addresses
+from digest.process import gc_control
+from digest.site.site_profile import Site
 from digest.subscribers import invitations
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.csv_import.import_report import ImportReport

@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import addresses
 from digest.db.tables import SubscriberState
 from digest.errors import BadField, BadFilter
+from digest.mail import addresses
 from digest.subscribers import reader_settings, subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
 from digest.subscribers.reader_settings import SETTINGS, Texts

@@ -13,7 +13,7 @@ from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.csv_import.import_list import import_state, write_in_batches
 from digest.subscribers.csv_import.import_report import ImportReport

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from digest.delivery.transports import Message, Verdict, open_transport, parse_mail_url
 from digest.delivery.transports.maildir import MaildirTransport
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 
 ALICE = Message(
     delivery_id=1,

@@ -18,7 +18,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import REST_SECONDS, PoolMember, ServerPool
 from digest.errors import BadField
 from digest.settings import Settings, load_settings
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.absent_server import AbsentServer
 from tests.support.faulty_smtp_server import faulty_server
 

@@ -16,7 +16,7 @@ from digest.delivery.transports import Message, Outcome, Verdict, open_transport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts, dot_stuffed
 from digest.delivery.transports.smtp_socket import connect_first
 from digest.errors import BadField, SetupMismatch
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import run_mail_sink
 from tests.support.waiting import moment_after

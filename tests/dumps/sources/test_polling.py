@@ -21,7 +21,7 @@ from digest.dumps.sources.http_fetch import Fetcher
 from digest.dumps.sources.polling import PollContext
 from digest.errors import BadField, NotFound
 from digest.monitoring import problems
-from digest.site_profile import Site
+from digest.site.site_profile import Site
 from tests.conftest import NOW
 from tests.dumps import abstract
 from tests.dumps.sources.paper_server import Papers, breaks_off, refuses, says, sends_on

@@ -20,7 +20,7 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 def python_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for `python_command`: it names the checkout, if we run from one."""
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     is_installed = root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     return dict(inherited) if is_installed else {**inherited, "PYTHONPATH": root}
 

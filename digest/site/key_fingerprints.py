@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Fingerprint
 from digest.errors import NotFound, SetupMismatch
-from digest.site_profile import ID_LENGTH, Site, fingerprint
+from digest.site.site_profile import ID_LENGTH, Site, fingerprint
 
 SIGNING_KEY, PEPPER, TEMPLATES = "signing key", "pepper", "templates"
 RETIRED = "retired key "  #: prefix of the names under which the fingerprints of retired keys are stored

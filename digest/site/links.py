@@ -14,7 +14,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import b2a_base64
 from functools import lru_cache
 
-from digest.site_profile import ID_LENGTH, Site
+from digest.site.site_profile import ID_LENGTH, Site
 
 HMAC_BLOCK = 64  #: block size of SHA-256 in bytes
 KEY_ID_PATTERN = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
