@@ -14,10 +14,10 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from digest import __version__, db
-from digest.delivery import transports
-from digest.delivery.transports import Transport
+from digest.delivery.transports.open_transport import open_transport
+from digest.delivery.transports.transport import Transport
 from digest.mail import dns_records
-from digest.papers import PublicRules
+from digest.papers.public_view import PublicRules
 from digest.process.caches import Caches
 from digest.settings import Settings, templates_dir
 from digest.site import key_fingerprints
@@ -25,9 +25,9 @@ from digest.site.site_profile import Site
 
 if TYPE_CHECKING:
     from digest.dumps.sources.polling import PollContext
-    from digest.letters import Templates
     from digest.letters.dkim_signing import Signer
     from digest.letters.dkim_verification import Lookup
+    from digest.letters.templates import Templates
 
 Clock = Callable[[], datetime]
 
@@ -53,7 +53,7 @@ class AppContext:
     @property
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
-        from digest.letters import Templates  # imports Jinja, which few commands need
+        from digest.letters.templates import Templates
 
         overrides = self.settings.template_overrides
         return self.caches.get_or_make("templates", overrides, lambda: Templates(templates_dir(), overrides))
@@ -94,7 +94,7 @@ class AppContext:
         transport = self.caches.get_or_make(
             "transport",
             (self.settings.mail, self.site, get_ident()),
-            lambda: transports.open_transport(self.settings.mail, site=self.site),
+            lambda: open_transport(self.settings.mail, site=self.site),
             bound=MAX_TRANSPORTS,
         )
         try:

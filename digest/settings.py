@@ -34,9 +34,12 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from digest import db
-from digest.delivery import limits as send_limits
-from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
-from digest.delivery.transports import MailUrl, parse_mail_url
+from digest.delivery.limits import limit_rules
+from digest.delivery.limits.canary import Canary, parse_canary
+from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.limits.send_hours import SendHours, parse_send_hours
+from digest.delivery.limits.warm_up import WarmUp, parse_warm_up
+from digest.delivery.transports.mail_url import MailUrl, parse_mail_url
 from digest.editions.time_zones import parse_zone
 from digest.errors import BadField, SetupMismatch, UsageError
 from digest.mail import addresses
@@ -274,22 +277,22 @@ class Settings(BaseModel):
     timezone: Annotated[str, ParsedBy(parse_zone)] = Field(
         default="UTC", description="Time zone of send hours and warm-up days."
     )
-    rates: Annotated[SendLimits, ParsedBy(send_limits.parse_shared_limits)] = Field(
+    rates: Annotated[SendLimits, ParsedBy(limit_rules.parse_shared_limits)] = Field(
         default=SendLimits(), description="Rate limits for mail; empty: none."
     )
-    send_hours: Annotated[SendHours | None, ParsedBy(send_limits.parse_send_hours, ("timezone",))] = Field(
+    send_hours: Annotated[SendHours | None, ParsedBy(parse_send_hours, ("timezone",))] = Field(
         default=None, description="Hours during which digests are sent; empty: all day."
     )
-    warm_up: Annotated[WarmUp | None, ParsedBy(send_limits.parse_warm_up, ("timezone",))] = Field(
+    warm_up: Annotated[WarmUp | None, ParsedBy(parse_warm_up, ("timezone",))] = Field(
         default=None, description="First day of a new sender's warm-up."
     )
-    canary: Annotated[Canary | None, ParsedBy(send_limits.parse_canary)] = Field(
+    canary: Annotated[Canary | None, ParsedBy(parse_canary)] = Field(
         default=None, description="Share of an edition that is sent first, and how long the rest waits."
     )
     stop_at: Annotated[
-        Mapping[str, float], ParsedBy(send_limits.parse_stop_thresholds, as_text=send_limits.thresholds_text)
+        Mapping[str, float], ParsedBy(limit_rules.parse_stop_thresholds, as_text=limit_rules.thresholds_text)
     ] = Field(
-        default=send_limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%"),
+        default=limit_rules.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%"),
         description="Failure rates at which digests or all mail are stopped.",
     )
     window: int = Field(

@@ -33,7 +33,7 @@ from tests.support.run_figures import pytest_terminal_summary
 from tests.support.shared_caches import CACHES
 
 if TYPE_CHECKING:
-    from digest.letters import Templates
+    from digest.letters.templates import Templates
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)

@@ -13,8 +13,8 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import Engine
 
-from digest.letters import Templates
-from digest.papers import Record
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Record
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 from tests.lint.process_state import problems_in

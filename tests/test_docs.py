@@ -111,7 +111,7 @@ def test_every_state_is_in_the_docs() -> None:
 
 
 def test_every_format_is_in_both_tables() -> None:
-    from digest.dumps.formats import FORMATS
+    from digest.dumps.formats.recognition import FORMATS
 
     names = sorted(known.NAME for known in FORMATS)
     page = (ROOT / "docs" / "dumps.md").read_text(encoding="utf-8")

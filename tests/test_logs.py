@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.transport import Outcome, Verdict
 from digest.errors import Unreachable
 from digest.monitoring import alarm_letters, problems
 from digest.process import logs

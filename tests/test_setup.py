@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from digest.dumps import formats
-from digest.papers import Record
+from digest.dumps.formats import recognition
+from digest.papers.paper_record import Record
 from requirements import install, licences
 
 ROOT = Path(__file__).parent.parent
@@ -158,7 +158,7 @@ def test_the_sample_is_a_whole_dump_of_papers_in_many_fields() -> None:
     path = ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt"
 
     with path.open("rb") as stream:
-        reading = formats.read(stream, name=path.name, observed_on=date(2026, 11, 20))
+        reading = recognition.read(stream, name=path.name, observed_on=date(2026, 11, 20))
         records = list(reading.records)
 
     assert reading.format == "page"

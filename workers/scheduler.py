@@ -20,10 +20,12 @@ from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from digest import backups
+from digest.backups import opt_out_file
+from digest.backups.opt_out_file import OPT_OUT_FILE
 from digest.db import DBAPIError
 from digest.db.tables import Lane
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import emergency_stops
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import stored_sources
 from digest.errors import DigestError
@@ -126,7 +128,9 @@ def watch() -> None:
     """
     context = app_context()
     with context.write_session() as session:
-        limits.check_thresholds(session, context.settings.limits.stop_thresholds, now=context.clock())
+        emergency_stops.check_thresholds(
+            session, context.settings.limits.stop_thresholds, now=context.clock()
+        )
         found = problems.find_problems(
             session, now=context.clock(), supervisor=find_supervisor(context.settings.data_dir)
         )
@@ -189,8 +193,8 @@ def save_opt_outs() -> None:
     """Append new opt-outs to the file that a restore reads, in this machine's data directory."""
     context = app_context()
     with context.write_session() as session:
-        path = context.settings.data_dir / backups.OPT_OUT_FILE
-        backups.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
+        path = context.settings.data_dir / OPT_OUT_FILE
+        opt_out_file.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
 
 
 def tidy() -> None:

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from time import sleep
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import Lane
 from digest.delivery import delivery_run
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import polling
 from digest.letters import press_store
 from digest.process import heartbeats
-from digest.publishing import due_readers
+from digest.publishing import chunk_of_digests, cleanup, due_readers, publish_due
 from workers.app import BULK, PROMPT, app, is_stopping
 from workers.worker_context import app_context
 
@@ -45,10 +45,10 @@ def publish() -> None:
     """Prepare the content of the due digests (the press), and enqueue a task for every few subscriber chunks."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
-        press = publishing.prepare_press(
+        press = publish_due.prepare_press(
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
-        size = CHUNKS_PER_TASK * publishing.CHUNK_SUBSCRIBERS
+        size = CHUNKS_PER_TASK * publish_due.CHUNK_SUBSCRIBERS
         starts = due_readers.chunk_starts(session, now, size=size) if press else []
     for after_id in starts:
         publish_chunks.delay(press.name if press else "", after_id, now.isoformat())
@@ -63,13 +63,13 @@ def publish_chunks(press_name: str, after_id: int | None, now: str) -> None:
         for _ in range(CHUNKS_PER_TASK):
             if after_id is None or is_stopping():
                 break
-            published, after_id = publishing.publish_chunk(
+            published, after_id = chunk_of_digests.publish_chunk(
                 session,
                 press,
                 site=context.site,
                 caches=context.caches,
                 after_id=after_id,
-                limit=publishing.CHUNK_SUBSCRIBERS,
+                limit=publish_due.CHUNK_SUBSCRIBERS,
                 now=datetime.fromisoformat(now),
             )
             if published.queued:
@@ -122,7 +122,7 @@ def tidy() -> None:
     context = app_context()
     with context.write_session() as session:
         kept, is_over = context.settings.keep, task_deadline()
-        gone, is_all = publishing.delete_old_rows(session, kept=kept, now=context.clock(), is_over=is_over)
+        gone, is_all = cleanup.delete_old_rows(session, kept=kept, now=context.clock(), is_over=is_over)
     if summary := ", ".join(f"{number} {what}" for what, number in gone.items() if number):
         log.info("deleted old rows: %s", summary)
     (delete_old_shown if is_all else tidy).apply_async(queue=BULK)
@@ -136,7 +136,7 @@ def delete_old_shown(after_id: int = 0) -> None:
     """
     context = app_context()
     with context.write_session() as session:
-        gone, after = publishing.delete_old_shown(
+        gone, after = cleanup.delete_old_shown(
             session, now=context.clock(), after=after_id, is_over=task_deadline()
         )
     if gone:

@@ -20,7 +20,8 @@ from digest.backups.opt_out_file import SavedOptOuts
 from digest.backups.reapply_opt_outs import apply_opt_outs
 from digest.db import database_copy
 from digest.db.tables import Observation
-from digest.delivery import limits
+from digest.delivery.limits import emergency_stops
+from digest.delivery.limits.decisions import ALL
 from digest.site import key_fingerprints
 from digest.site.site_profile import Site
 
@@ -82,7 +83,7 @@ def change_restored(
     """Stop all mail, expire open letters and editions, and apply the opt-outs again; return the counts."""
     session.execute(delete(Observation).where(Observation.name == MADE))
     made = f"{backup.made_at:%Y-%m-%d %H:%M} UTC"
-    limits.emergency_stop(session, f"restored from the backup of {made}", scope=limits.ALL, now=now)
+    emergency_stops.emergency_stop(session, f"restored from the backup of {made}", scope=ALL, now=now)
     letters, editions = expire_past(session, site, made_at=backup.made_at, now=now)
     opt_outs = apply_opt_outs(session, site, saved.opt_outs, now=now)
     return {"letters": letters, "editions": editions, "opt_outs": opt_outs}

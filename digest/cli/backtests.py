@@ -11,8 +11,10 @@ from digest.cli import packs
 from digest.cli.results import Note, Table, Text
 
 if TYPE_CHECKING:
-    from digest.papers import Paper
-    from digest.topics import Filter, PaperIndex, RelevanceTerm
+    from digest.papers.paper_record import Paper
+    from digest.topics.filter_parser import Filter
+    from digest.topics.paper_index import PaperIndex
+    from digest.topics.relevance_terms import RelevanceTerm
 
 DIGITS = 4  #: number of decimals of a score and its terms with `--explain`
 
@@ -21,10 +23,10 @@ def report_on(
     parsed: Filter, index: PaperIndex, limit: int | None, *, explain: bool = False
 ) -> dict[str, Any]:
     """Return the back-test of a filter; list at most `limit` matches, because explaining them takes time."""
-    from digest import topics
+    from digest.topics import filter_backtest
 
     days = first_seen_days(index.papers)
-    tested = topics.backtest(parsed, index, days)
+    tested = filter_backtest.backtest(parsed, index, days)
     return {
         "canonical": parsed.canonical,
         "found": index.matches(parsed).bit_count(),
@@ -41,9 +43,9 @@ def report_on(
 
 def paper_report(paper: Paper) -> dict[str, Any]:
     """Return a paper's id, its raw title and its displayed title."""
-    from digest import papers
+    from digest.papers import display_text
 
-    return {"id": paper.id, "title": paper.title, "display_title": papers.display(paper.title)}
+    return {"id": paper.id, "title": paper.title, "display_title": display_text.display(paper.title)}
 
 
 def first_seen_days(papers: Iterable[Paper]) -> list[date]:
@@ -55,12 +57,13 @@ def matches_of(
     parsed: Filter, index: PaperIndex, limit: int | None, *, explain: bool
 ) -> list[dict[str, Any]]:
     """Return the matches in the catalog, most relevant first; with `explain`, also the terms of each score."""
-    from digest import topics
+    from digest.topics import relevance_terms
+    from digest.topics.explanation import Explainer
 
     fitting = index.relevance(parsed, index.matches(parsed))
     best = sorted(fitting, key=lambda number: (-fitting[number], number))[:limit]
-    explainer = topics.Explainer(index)
-    terms = topics.score_terms(index, parsed, best) if explain else {}
+    explainer = Explainer(index)
+    terms = relevance_terms.score_terms(index, parsed, best) if explain else {}
     return [
         {
             **paper_report(index.papers[number]),

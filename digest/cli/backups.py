@@ -14,7 +14,7 @@ from digest.cli.results import CommandResult, Facts, Note
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from digest.backups import BackupFile
+    from digest.backups.backup_file import BackupFile
     from digest.settings import Settings
 
 NO_KEYS = "The keys are not in this file. Back up {} too: without them a restore is not possible."
@@ -42,7 +42,7 @@ def backup(
         digest backup digest.backup
         digest backup /var/backups/digest.backup --with-keys --overwrite
     """
-    from digest import backups
+    from digest.backups import backup_file
     from digest.db import database_copy
 
     settings, engine = work.context.settings, work.context.engine
@@ -52,7 +52,7 @@ def backup(
     ):
         check_target(settings, path)
         keys = keys_of(settings) if with_keys else {}
-        counts = backups.write_backup(
+        counts = backup_file.write_backup(
             engine, path, keys=keys, replaces=overwrite, now=now, progress=done.advance
         )
     size, rows = path.stat().st_size, sum(counts.values())
@@ -107,15 +107,18 @@ def restore(
         digest restore digest.backup
         digest restore /var/backups/digest.backup --json
     """
-    from digest import backups, db
-    from digest.letters import Templates
+    from digest import db
+    from digest.backups import backup_file, opt_out_file
+    from digest.backups.opt_out_file import OPT_OUT_FILE
+    from digest.backups.restore import restore as copy_backup
+    from digest.letters.templates import Templates
     from digest.settings import templates_dir
 
     settings = command_context.read_settings(makes_database=True)
-    opt_outs = settings.data_dir.absolute() / backups.OPT_OUT_FILE
+    opt_outs = settings.data_dir.absolute() / OPT_OUT_FILE
     with (
         error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
-        backups.open_backup(path) as found,
+        backup_file.open_backup(path) as found,
     ):
         store_keys(settings, found)
         engine = db.make_engine(settings.database)
@@ -124,11 +127,11 @@ def restore(
             db.report_unreachable(engine),
             terminal.show_progress("Restoring", total=found.rows) as done,
         ):
-            report = backups.restore(
+            report = copy_backup(
                 found,
                 engine,
                 settings.site(),
-                saved=backups.read_opt_outs(opt_outs),
+                saved=opt_out_file.read_opt_outs(opt_outs),
                 templates_fingerprint=Templates(templates_dir(), settings.template_overrides).fingerprint,
                 now=now,
                 progress=done.advance,

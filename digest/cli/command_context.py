@@ -62,11 +62,12 @@ def save_opt_outs(context: AppContext) -> None:
             session, context.clock()
         ):
             return
-    from digest import backups
+    from digest.backups import opt_out_file
+    from digest.backups.opt_out_file import OPT_OUT_FILE
 
     with context.write_session() as session:
-        path = context.settings.data_dir / backups.OPT_OUT_FILE
-        backups.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
+        path = context.settings.data_dir / OPT_OUT_FILE
+        opt_out_file.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
 
 
 @contextmanager

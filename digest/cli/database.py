@@ -99,7 +99,7 @@ def require_stopped(context: AppContext) -> None:
 def adopt_templates(engine: Engine, settings: Settings) -> None:
     """Record this machine's templates as the templates that every machine must have."""
     from digest import db
-    from digest.letters import Templates
+    from digest.letters.templates import Templates
     from digest.settings import templates_dir
     from digest.site import key_fingerprints
 

@@ -83,11 +83,13 @@ def stop(
         digest deliveries stop --reason 'wrong template'
         digest deliveries stop --all --reason 'moving the server'
     """
-    from digest.delivery import limits, stop_and_resume
+    from digest.delivery import stop_and_resume
+    from digest.delivery.limits.decisions import ALL, BULK
+    from digest.delivery.limits.emergency_stops import STOPPED_MAIL
 
-    scope = limits.ALL if everything else limits.BULK
+    scope = ALL if everything else BULK
     is_new = stop_and_resume.stop_mail(work.session, reason, scope=scope, now=now)
-    already = f"{limits.STOPPED_MAIL[scope]} already stopped."
+    already = f"{STOPPED_MAIL[scope]} already stopped."
     return CommandResult(
         {"stopped": is_new, "scope": scope},
         "Stopped. To resume: digest deliveries resume" if is_new else already,
@@ -256,16 +258,16 @@ def why(
         digest why ada@example.org 'Tide Tables for Gradient Descent'
         digest why ada@example.org --edition 2026-11-20
     """
-    from digest.publishing import why as explanation
+    from digest.publishing.why import explain_paper, missing_edition
 
     if paper is not None and edition is not None:
         raise BadField("--edition", "name a paper or an edition, not both.")
     asked: dict[str, Any] = {"site": work.site, "email": email, "now": now}
     if paper is None:
-        answer = explanation.why_edition(work.session, edition=edition, **asked)
+        answer = missing_edition.why_edition(work.session, edition=edition, **asked)
     else:
         context = work.context
-        answer = explanation.why(
+        answer = explain_paper.why(
             work.session, templates=context.templates, caches=context.caches, reference=paper, **asked
         )
     return CommandResult(answer.json, (answer.verdict, [f"  {line}" for line in answer.lines]))

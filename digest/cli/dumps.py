@@ -16,7 +16,7 @@ from digest.cli.command_tree import group
 from digest.cli.frame import Workspace, command, reading, writing
 from digest.cli.options import CLOCK, Limit, Now, argument, day, number_option, option, positive_number
 from digest.cli.results import CommandResult, Facts, Note, Paragraph, Table, Text, listing
-from digest.papers import DumpOrder
+from digest.papers.paper_record import DumpOrder
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,11 +73,11 @@ def intake(
         digest intake export.csv --date 2026-11-20 --order ranked --as-history
         digest intake - --url https://papers.example.org/today < page.html
     """
-    from digest.dumps import formats
+    from digest.dumps.formats import recognition
     from digest.dumps.intake import load_report
 
     if layout is not None:
-        formats.format_named(layout)  # an unknown format is a usage error, and not an unreadable dump
+        recognition.format_named(layout)  # an unknown format is a usage error, and not an unreadable dump
     options = {
         "date": observed,
         "format": layout,
@@ -215,9 +215,10 @@ def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> Command
         digest dumps list --limit 100 --json
     """
     from digest.dumps.intake import stored_dumps
-    from digest.papers import catalog, expected_arrivals
+    from digest.papers import expected_arrivals
+    from digest.papers.catalog import queries
 
-    late = expected_arrivals.late_lists(catalog.arrivals(work.session, until=now), now=now)
+    late = expected_arrivals.late_lists(queries.arrivals(work.session, until=now), now=now)
     shown = listing(
         lambda limit: map(as_report, stored_dumps.list_dumps(work.session, limit=limit)),
         {

@@ -274,20 +274,21 @@ def send_test(settings: Settings, email: str) -> str:
     Raises BadField if the address is invalid, SetupMismatch if readers could not open our links, and
     DigestError with the server's reply if the message is not accepted.
     """
-    from digest.delivery import transports
+    from digest.delivery.transports import transport
+    from digest.delivery.transports.transport import Message, Verdict
     from digest.mail import addresses
 
     recipient = addresses.parse_address(email).email
     site = settings.site()
-    opened = transports.open_transport(settings.mail, site=site)
-    message = transports.Message(
+    opened = transport.open_transport(settings.mail, site=site)
+    message = Message(
         delivery_id=0, sender=site.sender_address, recipient=recipient, content=test_mail(settings, recipient)
     )
     try:
         (outcome,) = opened.send([message])
     finally:
         opened.close()
-    if outcome.verdict is not transports.Verdict.ACCEPTED:
+    if outcome.verdict is not Verdict.ACCEPTED:
         reply = f" The server replied: {outcome.code or ''} {outcome.reply}".rstrip()
         raise DigestError(
             f"The test mail to {recipient} was not accepted ({outcome.verdict}, {outcome.phase}).{reply}"

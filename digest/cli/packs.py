@@ -19,9 +19,13 @@ from digest.errors import UsageError
 
 if TYPE_CHECKING:
     from digest.db import Session
-    from digest.papers import Paper
+    from digest.papers.paper_record import Paper
     from digest.subscribers.pack_updates import FilterChange, PackChange
-    from digest.topics import Filter, FilterComparison, Pack, PackVersions, PaperIndex, PerDay
+    from digest.topics.filter_backtest import FilterComparison, PerDay
+    from digest.topics.filter_parser import Filter
+    from digest.topics.pack_files import Pack
+    from digest.topics.pack_resolution import PackVersions
+    from digest.topics.paper_index import PaperIndex
 
 app = group("Versioned filter packs.")
 
@@ -171,12 +175,12 @@ class CatalogComparison:
 
     def compare(self, before: str | None, after: str | None) -> FilterComparison:
         """Compare the matches of two filters, either of which may be absent."""
-        from digest import topics
+        from digest.topics import filter_backtest, filter_parser
 
         def parsed(canonical: str | None) -> Filter | None:
-            return topics.parse(canonical) if canonical else None
+            return filter_parser.parse(canonical) if canonical else None
 
-        return topics.compare_filters(parsed(before), parsed(after), self.index, self.days)
+        return filter_backtest.compare_filters(parsed(before), parsed(after), self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
         """Return the numbers of papers gained, papers lost, and days that have papers in the catalog."""
@@ -186,12 +190,12 @@ class CatalogComparison:
 
 def catalog_comparison(session: Session, now: datetime | None) -> CatalogComparison:
     """Return the papers first seen up to `now`, indexed for comparing filters."""
-    from digest import topics
-    from digest.papers import catalog
+    from digest.papers.catalog import queries
+    from digest.topics.paper_index import PaperIndex
 
-    papers = catalog.papers(session, until=now)
+    papers = queries.papers(session, until=now)
     days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
-    return CatalogComparison(papers=papers, index=topics.PaperIndex(papers), days=days)
+    return CatalogComparison(papers=papers, index=PaperIndex(papers), days=days)
 
 
 # ── reports ─────────────────────────────────────────────────────────────────────────────────────
@@ -216,12 +220,12 @@ def filter_changes(
     change: PackChange,
 ) -> list[tuple[str, str, str | None, str | None, str | None, str | None]]:
     """Return (name, change, canonical before and after, resolved before and after) of each filter."""
-    from digest import topics
+    from digest.topics import pack_resolution
 
     def resolved_filter(pack: Pack | None, name: str, versions: PackVersions) -> str | None:
         if pack is None or name not in pack.filters:
             return None
-        return topics.resolved_canonical(f"use:{pack.name}/{name}", versions)
+        return pack_resolution.resolved_canonical(f"use:{pack.name}/{name}", versions)
 
     before, after = change.before, change.pack
     old = before.filters if before else {}
@@ -267,10 +271,10 @@ def per_day_report(per_day: PerDay) -> dict[str, float]:
 
 def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
     """Return a gained or lost paper for JSON."""
-    from digest import papers
+    from digest.papers import display_text
 
     paper = comparison.papers[number]
-    return {"id": paper.id, "day": f"{comparison.days[number]}", "title": papers.display(paper.title)}
+    return {"id": paper.id, "day": f"{comparison.days[number]}", "title": display_text.display(paper.title)}
 
 
 def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:

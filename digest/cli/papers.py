@@ -17,7 +17,7 @@ from digest.cli.results import CommandResult, listing
 
 if TYPE_CHECKING:
     from digest.db import Session
-    from digest.papers import Paper
+    from digest.papers.paper_record import Paper
 
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 NO_POSITION = (1, 0)  #: a sort key that is greater than every position in a dump
@@ -61,7 +61,8 @@ def papers(
         digest papers 'title:diffusion AND video' --order relevance
         digest papers --dump 12 --json
     """
-    from digest.papers import byline, display
+    from digest.papers.bylines import byline
+    from digest.papers.display_text import display
 
     order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
     if order is SortOrder.RELEVANCE and not filter_text:
@@ -105,17 +106,18 @@ def hide(
         digest hide --dump 12
         digest hide 'Tidal Sorting' --undo
     """
-    from digest.papers import catalog, display
+    from digest.papers.catalog import hidden_papers
+    from digest.papers.display_text import display
 
     if bool(reference) == (dump_id is not None):
         raise typer.BadParameter("Name either a PAPER or a dump with --dump ID.")
     again = "" if undo else " To show it again: digest hide --undo"
     if dump_id is not None:
-        number = catalog.hide_dump(work.session, dump_id, now=now, undo=undo)
+        number = hidden_papers.hide_dump(work.session, dump_id, now=now, undo=undo)
         what, report = plurals.count(number, "paper is", "papers are"), {"dump": dump_id, "changed": number}
         sentence = f"{what} shown again." if undo else f"{what} hidden.{again} --dump {dump_id}"
     else:
-        paper, is_new = catalog.hide(work.session, reference, now=now, undo=undo)
+        paper, is_new = hidden_papers.hide(work.session, reference, now=now, undo=undo)
         state = (
             ("shown again." if is_new else "not hidden.")
             if undo
@@ -130,16 +132,16 @@ def list_papers(
     session: Session, filter_text: str, dump_id: int | None, order: SortOrder, now: datetime | None
 ) -> list[ListedPaper]:
     """Return the matching papers in the given order."""
-    from digest import topics
-    from digest.papers import catalog
+    from digest.papers.catalog import queries
     from digest.topics.filter_registry import FilterRegistry
+    from digest.topics.paper_index import PaperIndex
 
     parsed = FilterRegistry(session).resolve_text(filter_text) if filter_text else None
     has_positions = dump_id is not None or order is SortOrder.POSITION
-    positions = catalog.positions(session, dump_id) if has_positions else {}
+    positions = queries.positions(session, dump_id) if has_positions else {}
     found = rank_papers(session, None if dump_id is None else positions.keys(), now)
     if parsed is not None:
-        index = topics.PaperIndex([one.paper for one in found])
+        index = PaperIndex([one.paper for one in found])
         matches = index.matches(parsed)
         if order is SortOrder.RELEVANCE:
             relevance = index.relevance(parsed, matches)
@@ -158,11 +160,12 @@ def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | N
 
     If `ids` is given, only the papers with these ids are returned.
     """
-    from digest.papers import catalog, trending
+    from digest.papers import trending
+    from digest.papers.catalog import queries
 
-    chosen = catalog.papers(session, ids=ids, until=now)
-    as_of = catalog.observed_at(session, until=now or LAST_MOMENT) or current_time(now)
-    evidence = catalog.evidence(session, chosen, as_of=as_of)
+    chosen = queries.papers(session, ids=ids, until=now)
+    as_of = queries.observed_at(session, until=now or LAST_MOMENT) or current_time(now)
+    evidence = queries.evidence(session, chosen, as_of=as_of)
     return [
         ListedPaper(paper=one.paper, score=one.score, reasons=one.reasons)
         for one in trending.rank(chosen, evidence, as_of)
@@ -171,7 +174,7 @@ def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | N
 
 def as_json_line(one: ListedPaper, *, with_reasons: bool) -> dict[str, Any]:
     """Return a paper's fields for JSON, with raw and readable text."""
-    from digest import papers as words
+    from digest.papers import display_text
 
     paper = one.paper
     organization = paper.organization
@@ -181,8 +184,8 @@ def as_json_line(one: ListedPaper, *, with_reasons: bool) -> dict[str, Any]:
         "title": paper.title,
         "abstract": paper.abstract,
         "summary_by": paper.summary_by,
-        "display_title": words.display(paper.title),
-        "display_abstract": words.display(paper.abstract),
+        "display_title": display_text.display(paper.title),
+        "display_abstract": display_text.display(paper.abstract),
         "authors": list(paper.authors),
         "n_authors": paper.n_authors,
         "organization": organization and {"handle": organization.handle, "name": organization.name},

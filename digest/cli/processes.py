@@ -39,7 +39,7 @@ def web(listen: Listen = None) -> None:
         digest web
         digest web --listen 0.0.0.0:8080
     """
-    from digest.web import serve
+    from digest.web.app import serve
 
     settings = command_context.read_settings(listen=listen)
     log_as_role(settings)

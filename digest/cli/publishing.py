@@ -49,9 +49,9 @@ def preview(work: Workspace, email: Email, out: OutDir, now: Now = CLOCK) -> Com
         digest preview ada@example.org --out preview
         digest preview ada@example.org --out preview --now 2026-11-21T08:00+01:00
     """
-    from digest import publishing
+    from digest.publishing import digest_preview
 
-    made = publishing.preview(
+    made = digest_preview.preview(
         work.session,
         site=work.site,
         templates=work.context.templates,
@@ -202,8 +202,8 @@ def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]
 
 def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
     """Publish every due digest and return the counts."""
-    from digest import publishing
     from digest.publishing import due_readers
+    from digest.publishing.publish_due import publish as compose_due
     from digest.subscribers import sign_up_queue, still_reading
 
     count = 0
@@ -223,7 +223,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
         sign_up_queue.send_confirmations(session, context.site, now)
         sign_up_queue.remind_unconfirmed(session, context.site, now)
         still_reading.take_steps(session, context.site, after=context.settings.keep.inactive, now=now)
-        report = publishing.publish(
+        report = compose_due(
             session,
             site=context.site,
             templates=context.templates,
@@ -254,14 +254,14 @@ def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> 
 
 def delete_old_data(context: AppContext, now: datetime) -> None:
     """Delete data older than its retention period, unless this was done within the last day."""
-    from digest import publishing
     from digest.dumps.intake import dumps_folder
+    from digest.publishing import cleanup
 
     kept = context.settings.keep
     with command_context.open_write_session(context) as session:
-        if publishing.is_cleanup_overdue(session, now):
-            publishing.delete_old_rows(session, kept=kept, now=now)
-            publishing.delete_old_shown(session, now=now)
+        if cleanup.is_cleanup_overdue(session, now):
+            cleanup.delete_old_rows(session, kept=kept, now=now)
+            cleanup.delete_old_shown(session, now=now)
             dumps_folder.prune_done(context.settings.dumps, before=now - kept.dumps)
 
 

@@ -23,7 +23,9 @@ from digest.cli.results import CommandResult, Note, Text, lines, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from digest.subscribers.csv_import import CsvRows, ImportReport, JsonRows
+    from digest.subscribers.csv_import.csv_rows import CsvRows
+    from digest.subscribers.csv_import.import_report import ImportReport
+    from digest.subscribers.csv_import.json_rows import JsonRows
 
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
@@ -76,7 +78,8 @@ def import_file(
         digest subscribers import people.csv --consent 'agreed on the sign-up sheet'
         digest subscribers import --template
     """
-    from digest.subscribers.csv_import import ImportReport, import_in_batches
+    from digest.subscribers.csv_import.import_list import import_in_batches
+    from digest.subscribers.csv_import.import_report import ImportReport
 
     if template:
         csv.writer(example := io.StringIO(), lineterminator="\n").writerows(TEMPLATE)
@@ -140,7 +143,8 @@ def sync_file(
         digest subscribers sync members.csv --invited-by 'Anna at Example Lab'
         digest subscribers sync members.csv --yes
     """
-    from digest.subscribers.csv_import import ImportReport, sync_in_batches
+    from digest.subscribers.csv_import.import_report import ImportReport
+    from digest.subscribers.csv_import.sync_list import sync_in_batches
 
     asked: dict[str, Any] = {
         "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
@@ -275,7 +279,8 @@ def check_structure(rows_of: Rows) -> int:
 
 def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
     """Return the rows of a file in its format."""
-    from digest.subscribers.csv_import import CsvRows, JsonRows
+    from digest.subscribers.csv_import.csv_rows import CsvRows
+    from digest.subscribers.csv_import.json_rows import JsonRows
 
     return JsonRows(lines) if is_json else CsvRows(lines)
 
@@ -381,7 +386,7 @@ def export_file(
         digest subscribers export people.csv
         digest subscribers export people.jsonl
     """
-    from digest.subscribers.csv_import import file_columns
+    from digest.subscribers.csv_import.csv_rows import file_columns
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
@@ -402,7 +407,7 @@ def export_file(
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a subscriber's row for an export, with topics and packs in separate columns."""
-    from digest.subscribers.csv_import import file_columns
+    from digest.subscribers.csv_import.csv_rows import file_columns
 
     topics, packs = split_topics_and_packs(one["topics"])
     return {name: one.get(name) for name in file_columns()} | {"topics": topics, "packs": packs}

@@ -23,7 +23,7 @@ from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
 if TYPE_CHECKING:
     from digest.db import Session
     from digest.db.tables import Subscriber
-    from digest.delivery.transports import MailUrl
+    from digest.delivery.transports.mail_url import MailUrl
     from digest.subscribers.erasure import Erasure
 
 app = group("Manage subscribers.")

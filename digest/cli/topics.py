@@ -25,7 +25,7 @@ from digest.cli.options import (
 from digest.cli.results import CommandResult, Note, listing
 
 if TYPE_CHECKING:
-    from digest.topics import Filter
+    from digest.topics.filter_parser import Filter
 
 app = group("Check a filter, or try it on the catalog.")
 
@@ -74,14 +74,14 @@ def try_out(
         digest topics test 'diffusion OR video' --explain --limit 5
         digest topics test use:lab/nlp --limit 50 --json
     """
-    from digest import topics
-    from digest.papers import catalog
+    from digest.papers.catalog import queries
     from digest.topics.filter_registry import FilterRegistry
+    from digest.topics.paper_index import PaperIndex
 
     registry = FilterRegistry(work.session)
     parsed = registry.read(text)
     resolved, packs_used = registry.resolve(parsed), registry.resolved_packs(parsed)
-    index = topics.PaperIndex(catalog.papers(work.session, until=now))
+    index = PaperIndex(queries.papers(work.session, until=now))
     shown = limit if as_json else limit or terminal.LIMIT
     report = backtests.report_on(resolved, index, shown, explain=explain) | {"canonical": parsed.canonical}
     if packs_used:
@@ -143,10 +143,10 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
 
     The database is opened only if a paper or a pack must be looked up.
     """
-    from digest import topics
+    from digest.topics import filter_parser
 
     if "like:" not in text.lower():
-        parsed = topics.parse(text)
+        parsed = filter_parser.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
     from digest.topics.filter_registry import FilterRegistry

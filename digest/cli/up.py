@@ -29,7 +29,7 @@ from digest.db import Engine
 from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process import child_processes, heartbeats
 from digest.settings import Settings, templates_dir
 from digest.site import key_fingerprints

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Lane
 from digest.delivery import outbox, worker_loop
-from digest.delivery.limits import SendLimits
+from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.transports import Transport
-from digest.letters import Templates
+from digest.delivery.transports.transport import Transport
 from digest.letters.dkim_signing import Signer
+from digest.letters.templates import Templates
 from digest.process import gc_control
 from digest.process.caches import Caches
 from digest.site.site_profile import Site

@@ -11,14 +11,14 @@ from typing import Any
 from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
-from digest import letters
 from digest.bounces import suppressions
 from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
-from digest.delivery.transports import Message
+from digest.delivery.transports.transport import Message
 from digest.editions.compose import Digest
-from digest.letters import Templates, personalization
+from digest.letters import headers, letter_rendering, mime, personalization
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.press.digest_letters import DigestLetters
+from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
 
@@ -87,10 +87,10 @@ def render_content(
     """Return the bytes of a letter; only a change of its recipient's row or of the templates changes them."""
     if delivery.edition and recipient:
         return render_digest(context, delivery, recipient, message_id)
-    letter = letters.render_letter(
+    letter = letter_rendering.render_letter(
         context.templates, delivery.letter, template_context(context, delivery, recipient)
     )
-    return letters.build_message(
+    return mime.build_message(
         letter,
         site=context.site,
         recipient=delivery.email or "",
@@ -106,13 +106,13 @@ def letter_headers(
     """Return the Reply-To header, and list headers for bulk letters or reply headers for all others."""
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
-    reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
+    reply = headers.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
     if delivery.letter not in {"nothing_today", "invite", "changed", "still_reading"} or recipient is None:
-        return *reply, *letters.reply_headers(answered_id=str(decision.get("answered_id", "")))
+        return *reply, *headers.reply_headers(answered_id=str(decision.get("answered_id", "")))
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     url = links.unsubscribe_url(context.site, *reader, key=key)
     address = links.unsubscribe_address(context.site, *reader, key=key)
-    return *reply, *letters.list_headers(
+    return *reply, *headers.list_headers(
         context.site, url, unsubscribe_address=address, campaign=delivery.letter
     )
 

@@ -14,12 +14,17 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Lane
-from digest.delivery import limits, outbox
-from digest.delivery.limits import LetterReply, Refill, Reservation, SendLimits, TroubledDomains, Wait
+from digest.delivery import outbox
+from digest.delivery.limits import domain_pauses, emergency_stops, shared_limits
+from digest.delivery.limits.decisions import Refill, Wait
+from digest.delivery.limits.domain_pauses import NO_REPLY_PAUSE, LetterReply, TroubledDomains
+from digest.delivery.limits.emergency_stops import STOPPED_MAIL
+from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.limits.limiter import Reservation
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.outbox.letter_eligibility import UNCONFIRMED_LETTERS
-from digest.delivery.transports import Outcome, Verdict
+from digest.delivery.transports.transport import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +116,7 @@ class SendPolicy:
             due = claimed + outbox.count_due(
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
             )
-            self.canary_waits |= limits.canary_waits(self.session, self.rules, new, due=due, now=now)
+            self.canary_waits |= shared_limits.canary_waits(self.session, self.rules, new, due=due, now=now)
             self.session.commit()
 
     # ── before an intent ────────────────────────────────────────────────────────────────────────
@@ -123,7 +128,7 @@ class SendPolicy:
         if self.standstill and self.lane is Lane.BULK:
             return Reservation(decisions=dict.fromkeys(emails, self.standstill))
         is_urgent = self.lane is Lane.PROMPT
-        found = limits.reserve(
+        found = shared_limits.reserve(
             self.session, self.rules, emails,
             now=now, is_urgent=is_urgent, lease=lease, tried=tried, can_wait=self.can_wait,
         )  # fmt: skip
@@ -150,17 +155,17 @@ class SendPolicy:
         emails = (
             [each.delivery.email or "" for each in going.values()] if self.rules.conversation_limits else []
         )
-        limits.end_conversations(self.session, self.rules, emails, lease=lease)
+        shared_limits.end_conversations(self.session, self.rules, emails, lease=lease)
         if self.rules.servers:
             server_of = {number: each.message.server for number, each in going.items()}
             silent = {server_of[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED}
             answering = {
                 server_of[each.delivery_id] for each in outcomes if each.verdict is not Verdict.UNTRIED
             }
-            self.paused_servers |= dict.fromkeys(silent - answering, now + limits.NO_REPLY_PAUSE)
+            self.paused_servers |= dict.fromkeys(silent - answering, now + NO_REPLY_PAUSE)
         self.record_replies(self.replies(going, outcomes), now)
         for server, until in sorted(self.paused_servers.items()):
-            limits.pause_server(self.session, server, until)
+            shared_limits.pause_server(self.session, server, until)
         self.paused_servers.clear()
 
     def replies(
@@ -171,7 +176,7 @@ class SendPolicy:
         for each in outcomes:
             delivery = going[each.delivery_id].delivery
             if reply := reply_of(delivery, each):
-                found.setdefault(limits.domain_of(delivery.email or ""), []).append(reply)
+                found.setdefault(domain_pauses.domain_of(delivery.email or ""), []).append(reply)
         known = self.troubled.strikes | self.troubled.greylisters
         return {
             domain: replies
@@ -181,7 +186,7 @@ class SendPolicy:
 
     def record_replies(self, replies: Mapping[str, Sequence[LetterReply]], now: datetime) -> None:
         """Store the replies of domains that defer letters."""
-        limits.record_replies(self.session, replies, now=now)
+        shared_limits.record_replies(self.session, replies, now=now)
         strikes = self.troubled.strikes | replies.keys()
         self.troubled = self.troubled._replace(strikes=strikes)
 
@@ -189,7 +194,7 @@ class SendPolicy:
         """Return whether the acceptance of these letters changes the stored record of a domain."""
         return any(self.troubled) and any(
             self.troubled.learn_from(
-                limits.domain_of(each.delivery.email or ""), is_first_try=not each.delivery.attempts
+                domain_pauses.domain_of(each.delivery.email or ""), is_first_try=not each.delivery.attempts
             )
             for each in going.values()
         )
@@ -203,7 +208,7 @@ class SendPolicy:
             (delivery.email or "", server) for delivery, server in letters if delivery.letter != "alarm"
         ]
         if unsent and self.rules.are_counted:
-            limits.release(self.session, self.rules, unsent, now=now)
+            shared_limits.release(self.session, self.rules, unsent, now=now)
 
     def check_thresholds_periodically(self, now: datetime) -> None:
         """Check the stop thresholds at most every two seconds, since the check reads many rows."""
@@ -215,10 +220,10 @@ class SendPolicy:
         """Stop mail if a threshold is exceeded, and commit."""
         if not self.rules.stop_thresholds:
             return
-        reading = limits.check_thresholds(self.session, self.rules.stop_thresholds, now=now)
+        reading = emergency_stops.check_thresholds(self.session, self.rules.stop_thresholds, now=now)
         self.session.commit()
         if reading:
-            stopped = limits.STOPPED_MAIL[reading.scope]
+            stopped = STOPPED_MAIL[reading.scope]
             log.error("%s stopped: %s. To resume: digest deliveries resume", stopped, reading.message)
 
 
@@ -228,10 +233,10 @@ def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
     A deferred letter to an unconfirmed address says nothing, because a stranger may have invented the address.
     """
     is_taken = outcome.verdict is Verdict.ACCEPTED
-    is_slow_down = outcome.verdict is Verdict.DEFERRED and limits.is_slow_down(
+    is_slow_down = outcome.verdict is Verdict.DEFERRED and domain_pauses.is_slow_down(
         outcome.code, outcome.reply, outcome.phase
     )
-    if not (is_taken or is_slow_down) or limits.throttle_pause(outcome.reply):
+    if not (is_taken or is_slow_down) or domain_pauses.throttle_pause(outcome.reply):
         return None
     if not is_taken and delivery.letter in UNCONFIRMED_LETTERS:
         return None
@@ -239,5 +244,5 @@ def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
         recipient=str(delivery.subscriber_id or f"letter-{delivery.id}"),
         is_taken=is_taken,
         is_first_try=not delivery.attempts,
-        may_be_greylisting=limits.may_be_greylisting(outcome.code, outcome.phase),
+        may_be_greylisting=domain_pauses.may_be_greylisting(outcome.code, outcome.phase),
     )

@@ -10,11 +10,12 @@ from functools import cached_property
 
 from digest.bounces import bounce_score, report_parser
 from digest.db.tables import DeliveryState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import domain_pauses
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Outbox
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.transports import Outcome, Verdict
+from digest.delivery.transports.transport import Outcome, Verdict
 from digest.editions import shown
 from digest.site.site_profile import Site
 
@@ -167,7 +168,7 @@ class OutcomeRecorder:
                 noted = f"in doubt: {reason}"
                 outbox.note_reason(self.outbox.session, delivery.id, noted, lease=delivery.lease)
                 return {"in_doubt": 1}
-            case Verdict.DEFERRED if pause := limits.throttle_pause(outcome.reply):
+            case Verdict.DEFERRED if pause := domain_pauses.throttle_pause(outcome.reply):
                 due_at = self.policy.paused_servers[letter.message.server] = now + pause
             case Verdict.DEFERRED:
                 due_at, is_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from digest.delivery.limits import Wait
+from digest.delivery.limits.decisions import Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.settlement import SentWindow

@@ -8,14 +8,16 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from digest.db.tables import DeliveryState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import emergency_stops, shared_limits
+from digest.delivery.limits.limiter import STOPPED_PREFIX
 from digest.errors import BadField
 from digest.process import heartbeats
 
 
 def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
     """Stop all mail or only digests; return whether this added a new stop."""
-    return limits.emergency_stop(session, reason, scope=scope, now=now)
+    return emergency_stops.emergency_stop(session, reason, scope=scope, now=now)
 
 
 def resume_mail(
@@ -26,11 +28,11 @@ def resume_mail(
     `with_deferred` also ends the pauses of domains and servers, and the wait of every deferred letter. Rates
     and the other limits still apply. A dry run only counts the stops and letters.
     """
-    lifted, due = limits.lift_stops(session, now=now), 0
+    lifted, due = emergency_stops.lift_stops(session, now=now), 0
     if with_deferred:
-        limits.end_pauses(session, now=now)
+        shared_limits.end_pauses(session, now=now)
     if lifted or with_deferred:
-        due = outbox.make_due(session, reason="" if with_deferred else limits.STOPPED_PREFIX, now=now)
+        due = outbox.make_due(session, reason="" if with_deferred else STOPPED_PREFIX, now=now)
     if is_dry_run:
         session.rollback()
     return lifted, due

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from digest.bounces import suppressions
 from digest.db.tables import DeliveryState
 from digest.delivery import outbox
-from digest.delivery.limits import Wait
+from digest.delivery.limits.decisions import Wait
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery, Outbox, RecipientState
 from digest.delivery.send_policy import SendPolicy

@@ -26,14 +26,16 @@ from sqlalchemy.orm import Session
 
 from digest import db, plurals
 from digest.db.tables import DeliveryState, Lane
-from digest.delivery import database_retries, limits, outbox, rendering_inputs, settlement, window_checks
-from digest.delivery.limits import SendLimits, Wait
+from digest.delivery import database_retries, outbox, rendering_inputs, settlement, window_checks
+from digest.delivery.limits import domain_pauses, shared_limits
+from digest.delivery.limits.decisions import Wait
+from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
 from digest.delivery.outbox import ClaimedDelivery, NextWindow, Outbox
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.settlement import OutcomeRecorder, SentWindow
 from digest.delivery.steps import Claimed, Intended, Letter, Rendered, Sent, Settled, Step, held_at
-from digest.delivery.transports import Outcome, Transport
+from digest.delivery.transports.transport import Outcome, Transport
 from digest.process import failpoints
 from digest.process.caches import Caches
 
@@ -188,7 +190,7 @@ def load(worker: Worker, held: Claimed) -> Claimed:
     context = rendering_inputs.load_context(
         worker.session, worker.context, deliveries, known_filters=held.context.filters, caches=worker.caches
     )
-    worker.policy.troubled = limits.load_troubled_domains(worker.session, now=now)
+    worker.policy.troubled = shared_limits.load_troubled_domains(worker.session, now=now)
     worker.session.commit()
     return replace(held, deliveries=deliveries, context=context, is_loaded=True)
 
@@ -297,7 +299,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
         lease=first.lease,
         until=outbox.renewed_lease(first.leased_until, now),
         now=now,
-        scopes=limits.blocking_scopes([each.delivery.email or "" for each in letters.values()]),
+        scopes=domain_pauses.blocking_scopes([each.delivery.email or "" for each in letters.values()]),
     )
     accepted = held.unsettled.accepted if held.unsettled else None
     with worker.outbox.settle_and_intend(accepted, following) as fetch:
@@ -484,6 +486,6 @@ def release_once(worker: Worker, held: Claimed) -> int:
     intended = [each for each in held.deliveries if each.id in released[DeliveryState.SENDING]]
     worker.policy.release([(each, "") for each in intended], now)
     emails = [delivery.email or "" for delivery in held.deliveries]
-    limits.end_conversations(worker.session, worker.policy.rules, emails, lease=lease)
+    shared_limits.end_conversations(worker.session, worker.policy.rules, emails, lease=lease)
     worker.session.commit()
     return sum(map(len, released.values()))

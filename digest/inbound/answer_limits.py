@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from digest.db.tables import Subscriber
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
@@ -69,7 +70,7 @@ def count_answer(context: MailContext, email: str, *, is_proven: bool) -> int:
     """Count an answer to a mailbox, and return its number on this day; raise MailIgnored at the limit."""
     mailbox = links.address_hash(context.site, addresses.mailbox_of(email))
     what = "proven answers" if is_proven else "answers"
-    count = limits.count_today(context.session, what, mailbox, most=MAX_ANSWERS_A_DAY, now=context.now)
+    count = daily_counts.count_today(context.session, what, mailbox, most=MAX_ANSWERS_A_DAY, now=context.now)
     if count is None:
         raise MailIgnored(f"its writer got {MAX_ANSWERS_A_DAY} answers today")
     return count
@@ -79,7 +80,8 @@ def count_unproven(context: MailContext, what: str, network: str, *, in_all: int
     """Count a letter that a network caused without proof of the writer; return False at a limit."""
     counts = (sign_up_queue.mail_network(context.site, network), MAX_FROM_NETWORK), ("", in_all)
     return all(
-        limits.count_today(context.session, what, who, most=most, now=context.now) for who, most in counts
+        daily_counts.count_today(context.session, what, who, most=most, now=context.now)
+        for who, most in counts
     )
 
 

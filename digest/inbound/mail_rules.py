@@ -8,11 +8,11 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import publishing
 from digest.app_context import AppContext
-from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
+from digest.publishing import welcome_papers
 from digest.site.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers
 
@@ -57,7 +57,7 @@ def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
 
     def prepare_welcome() -> ChoosePapers:
         with context.read_session() as session:
-            return publishing.welcome_chooser(
+            return welcome_papers.welcome_chooser(
                 session,
                 site=context.site,
                 templates=context.templates,

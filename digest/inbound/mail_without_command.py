@@ -12,7 +12,8 @@ from typing import Any
 
 from digest.bounces import suppressions
 from digest.db.tables import Subscriber, SubscriberState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters
 from digest.inbound import (
     answer_limits,
@@ -166,7 +167,7 @@ def pass_on(context: MailContext, mail: CommandMail, email: str, *, answered_by:
     if not operator or addresses.mailbox_of(operator) == writer:
         return False
     session, now, who = context.session, context.now, links.address_hash(context.site, writer)
-    number = limits.count_today(session, "passed_on", who, most=MAX_PASSED_ON_A_DAY, now=now)
+    number = daily_counts.count_today(session, "passed_on", who, most=MAX_PASSED_ON_A_DAY, now=now)
     if number is None or not answer_limits.count_unproven(
         context, f"passed on, {answered_by}", mail.network, in_all=MAX_PASSED_ON_IN_ALL
     ):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from digest import topics
 from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
 from digest.inbound.mail_commands import Command, FewerLikeThis
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
-from digest.papers import Paper, catalog
-from digest.publishing.why import WhyCause, why
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.question import WhyCause
 from digest.site import links
 from digest.subscribers import preferences, saved_papers, subscriber_topics, topic_feedback
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import recent_papers
+from digest.topics import explanation, recent_papers
 from digest.topics.filter_registry import FilterRegistry
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -32,7 +33,7 @@ def papers_of(request: ReaderRequest, command: Command) -> list[Paper]:
     Raises NotFound with a message for the reader.
     """
     named = command_arguments.parse_papers(command.argument) or ()
-    found = [catalog.find(request.session, reference_of(request, one)) for one in named]
+    found = [queries.find(request.session, reference_of(request, one)) for one in named]
     if any(paper.is_hidden for paper in found):
         raise NotFound(_("This paper was removed."))
     return found
@@ -81,7 +82,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
     registry, matched, failed = FilterRegistry(request.session), list[str](), list[str]()
     for topic in subscriber_topics.topics_of(request.session, request.subscriber):
         with suppress(BadFilter):  # a pack that the filter uses has been removed
-            found = topics.explain(registry.resolve_text(topic.canonical), paper)
+            found = explanation.explain(registry.resolve_text(topic.canonical), paper)
             reasons = ", ".join((found.why if found.matched else found.failed)[:MAX_REASONS])
             (matched if found.matched else failed).append(f"{topic.name} ({reasons})")
     if matched:

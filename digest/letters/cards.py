@@ -15,7 +15,9 @@ from digest.letters import excerpts, figures_in_words, line_wrapping
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine, readable
 from digest.letters.sentence_ends import sentence_ends
-from digest.papers import Paper, byline, display, links_of
+from digest.papers.bylines import byline
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper, links_of
 
 MAX_TITLE_LENGTH = 300
 MAX_BARE_TITLE = 80  #: maximum length of a title that stands alone

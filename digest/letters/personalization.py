@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
-from digest.letters import Personalization
+from digest.letters.letter_rendering import Personalization
 from digest.site import links
 from digest.site.site_profile import Site
 

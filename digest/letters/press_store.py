@@ -13,9 +13,11 @@ from digest import db
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
 from digest.editions import restore_point
 from digest.errors import NotFound
-from digest.letters import Templates, figures_in_words
+from digest.letters import figures_in_words
 from digest.letters.press.press_value import MAX_PRESSES, Press, from_bytes, make_press, to_bytes
-from digest.papers import catalog, expected_arrivals, trending
+from digest.letters.templates import Templates
+from digest.papers import expected_arrivals, trending
+from digest.papers.catalog import queries
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 
@@ -53,14 +55,14 @@ def build_press(
     readers may already have received them.
     """
     since = max(since, restore_point.restore_point(session) or since)
-    as_of = catalog.observed_at(session, until=now) or since
+    as_of = queries.observed_at(session, until=now) or since
     note = press_note(session, site, now)
     key = press_key(session, site, templates, now=now, since=since, as_of=as_of, note=note)
     name = session.scalar(select(PressRow.name).where(PressRow.key == key).limit(1))
     if name is not None:
         return load_press(session, name, caches), key
-    papers = catalog.papers(session, since=since, until=now, news_only=True)
-    ranked = trending.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
+    papers = queries.papers(session, since=since, until=now, news_only=True)
+    ranked = trending.rank(papers, queries.evidence(session, papers, as_of=as_of), as_of)
     return make_press(ranked, as_of=as_of, note=note, made_for=made_for(site, templates)), key
 
 
@@ -98,7 +100,7 @@ def press_note(session: Session, site: Site, now: datetime) -> str:
 
 def todays_late_lists(session: Session, now: datetime) -> list[expected_arrivals.LateList]:
     """Return the lists of papers that were expected today and have not arrived."""
-    found = expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now)
+    found = expected_arrivals.late_lists(queries.arrivals(session, until=now), now=now)
     return [one for one in found if one.day == now.astimezone(UTC).date()]
 
 

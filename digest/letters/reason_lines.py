@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
-from digest.papers import Paper, display
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper
 from digest.topics.explanation import MatchFinding
 
 _ = figures_in_words.TRANSLATIONS.gettext

@@ -24,7 +24,9 @@ from digest.db.tables import (
     Subscriber,
     SubscriberState,
 )
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import emergency_stops
+from digest.delivery.limits.decisions import ALL, BULK
 from digest.editions.schedule import Cadence, Schedule, schedule_status
 from digest.process import heartbeats
 
@@ -99,14 +101,14 @@ def letters_to_send(session: Session, now: datetime) -> Iterator[DueWork]:
 
     A letter whose lease is over is not being sent.
     """
-    stopped = {stop.scope for stop in limits.active_stops(session)}
+    stopped = {stop.scope for stop in emergency_stops.active_stops(session)}
     could_begin = later_of(Delivery.due_at, Delivery.dated_at)
     is_left = or_(Delivery.state != DeliveryState.SENDING, Delivery.leased_until < now)
     is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, is_left
     query = select(Delivery.lane, func.count(), func.min(could_begin)).where(*is_waiting)
     taken_at = session.scalar(select(Attempt.ended_at).order_by(Attempt.id.desc()).limit(1))
     for lane, count, since in session.execute(query.group_by(Delivery.lane).order_by(Delivery.lane)):
-        if not stopped & ({limits.ALL, limits.BULK} if lane == Lane.BULK else {limits.ALL}):
+        if not stopped & ({ALL, BULK} if lane == Lane.BULK else {ALL}):
             yield DueWork(kind=lane, count=count, since=since, taken_at=taken_at)
 
 

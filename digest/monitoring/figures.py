@@ -24,10 +24,12 @@ from digest.db.tables import (
     SubscriberState,
     Suppression,
 )
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import emergency_stops, shared_limits
 from digest.monitoring import due_work
 from digest.monitoring.due_work import DueWork
-from digest.papers import catalog, expected_arrivals
+from digest.papers import expected_arrivals
+from digest.papers.catalog.queries import arrivals
 from digest.papers.expected_arrivals import LateList
 from digest.process import heartbeats
 from digest.process.heartbeats import ProcessRecord
@@ -104,12 +106,12 @@ def count_figures(session: Session, *, now: datetime) -> Figures:
         silence=outbox.find_silence(session),
         last_task_at=heartbeats.last_queue_heartbeat(session),
         latest_dumps=latest_dumps(session),
-        late_lists=expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now),
+        late_lists=expected_arrivals.late_lists(arrivals(session, until=now), now=now),
         stops=tuple(
             ActiveStop(id=stop.id, scope=stop.scope, since=stop.since, reason=stop.reason)
-            for stop in limits.active_stops(session)
+            for stop in emergency_stops.active_stops(session)
         ),
-        pauses=limits.active_pauses(session, now=now),
+        pauses=shared_limits.active_pauses(session, now=now),
         processes=tuple(heartbeats.list_processes(session)),
     )
 

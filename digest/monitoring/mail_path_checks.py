@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
     """Check the list headers of digests, and the domains of the DKIM signatures."""
-    from digest.letters import list_headers
+    from digest.letters.headers import list_headers
     from digest.site import links
 
     names = dict(list_headers(site, links.unsubscribe_url(site, 1, 0)))
@@ -141,7 +141,7 @@ def send_and_check_test_letter(
     Raises BadField if the address or the path is invalid, DigestError with the server's reply if the letter
     is not accepted, and DnsUnavailable if the DNS cannot be queried.
     """
-    from digest.delivery.transports import Message, Verdict
+    from digest.delivery.transports.transport import Message, Verdict
     from digest.mail import addresses
     from digest.monitoring import dkim_checks
     from digest.site.links import envelope_sender
@@ -193,8 +193,7 @@ def test_message_id(site: Site, now: datetime) -> str:
 
 def make_test_letter(app_context: AppContext, email: str, now: datetime) -> bytes:
     """Return a signed test letter with the headers of a digest; its unsubscribe link does nothing."""
-    from digest import letters
-    from digest.letters import dkim_signing
+    from digest.letters import dkim_signing, headers, letter_rendering, mime
     from digest.site import links
 
     site = app_context.site
@@ -203,13 +202,13 @@ def make_test_letter(app_context: AppContext, email: str, now: datetime) -> byte
         "site": site, "email": email, "subscriber_id": None, "link_version": 0, "timezone": "UTC", "key": None,
         "dated_at": now, **alarm,
     }  # fmt: skip
-    content = letters.build_message(
-        letters.render_letter(app_context.templates, "alarm", context),
+    content = mime.build_message(
+        letter_rendering.render_letter(app_context.templates, "alarm", context),
         site=site,
         recipient=email,
         message_id=test_message_id(site, now),
         dated_at=now,
-        headers=letters.list_headers(site, links.unsubscribe_url(site, 0, 0)),
+        headers=headers.list_headers(site, links.unsubscribe_url(site, 0, 0)),
     )
     return (
         dkim_signing.sign_message(content, app_context.signers, dated_at=now)

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from digest import db
-from digest.delivery.transports import MailServer, MailUrl
+from digest.delivery.transports.mail_url import MailServer, MailUrl
 from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
 from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings

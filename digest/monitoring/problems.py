@@ -25,16 +25,17 @@ from digest.db.tables import (
     Subscriber,
     UnreadDump,
 )
-from digest.delivery import limits
 from digest.delivery.limits import emergency_stops
-from digest.delivery.transports import Verdict
+from digest.delivery.limits.emergency_stops import STOPPED_MAIL, threshold_warnings
+from digest.delivery.transports.transport import Verdict
 from digest.dumps.intake import stored_dumps
 from digest.inbound import storage_quota
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
 from digest.monitoring.supervisor import Supervisor
-from digest.papers import catalog, expected_arrivals
+from digest.papers import expected_arrivals
+from digest.papers.catalog import queries
 from digest.papers.expected_arrivals import LateList
 from digest.subscribers import sign_up_counts
 
@@ -90,7 +91,7 @@ def stopped_mail(stops: Iterable[ActiveStop]) -> Iterator[Problem]:
     for stop in stops:
         yield Problem(
             cause=f"stop-{stop.id}",
-            message=f"{limits.STOPPED_MAIL[stop.scope]} stopped",
+            message=f"{STOPPED_MAIL[stop.scope]} stopped",
             fix="See what went wrong: digest bounces list, digest deliveries. Then resume: digest deliveries resume.",
             severity=Severity.FAILURE,
             since=stop.since,
@@ -100,7 +101,7 @@ def stopped_mail(stops: Iterable[ActiveStop]) -> Iterator[Problem]:
 
 def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if readers report our mail as spam more often than large providers accept."""
-    for surge in limits.threshold_warnings(session, now=now):
+    for surge in threshold_warnings(session, now=now):
         yield Problem(
             cause="complaints",
             severity=Severity.NOTICE,
@@ -309,7 +310,7 @@ def missing_papers(session: Session, now: datetime) -> Iterator[Problem]:
     first = session.scalar(select(func.min(Subscriber.created_at)).where(Subscriber.state == "active"))
     if first is None:
         return
-    came = catalog.loaded_lists(session, until=now)
+    came = queries.loaded_lists(session, until=now)
     sources = session.execute(
         select(SourceRow.name, SourceRow.since, SourceRow.result)
         .where(SourceRow.is_on)

@@ -19,10 +19,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from digest import db
 from digest.app_context import AppContext
-from digest.delivery import transports
+from digest.delivery.transports import transport
 from digest.errors import DigestError, SetupMismatch
-from digest.letters import Templates
 from digest.letters.press.load_templates import compile_and_check
+from digest.letters.templates import Templates
 from digest.monitoring import mail_path_checks, probes
 from digest.monitoring.check_results import Check, Severity, failed, passed, warning
 from digest.monitoring.dkim_checks import CheckOutcome
@@ -130,7 +130,7 @@ def check_templates(settings: Settings) -> Iterator[Check]:
 
 def check_mail_url(settings: Settings) -> Iterator[Check]:
     """Check that the mail transport can be opened with these settings, without connecting."""
-    transports.open_transport(settings.mail, site=settings.site()).close()
+    transport.open_transport(settings.mail, site=settings.site()).close()
     yield from ()
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time
 from math import exp, log, log2
 from types import MappingProxyType
 
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 
 HALF_LIFE = 2.0  #: number of days in which a paper's votes per day fall by half
 DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this decay, in days

@@ -14,10 +14,11 @@ from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.db import kept_pages
 from digest.db.tables import PressRow
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import shared_limits
 from digest.editions import shown
 from digest.letters import press_store
-from digest.papers import catalog
+from digest.papers.catalog import other_versions
 from digest.publishing.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 from digest.subscribers import unsubscribe_and_undo
 
@@ -53,9 +54,9 @@ def delete_old_rows(
 def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tuple[str, Iterator[int]]]:
     """Yield the name of each kind of row, with the batches that delete such rows."""
     past = now - kept.deliveries
-    yield "rates", iter([limits.delete_old_limits(session, now=now)])
+    yield "rates", iter([shared_limits.delete_old_limits(session, now=now)])
     yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
-    yield "shingles", iter([catalog.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
+    yield "shingles", iter([other_versions.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
     yield "answers to forms", iter([kept_pages.delete_old_pages(session, now=now)])
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)

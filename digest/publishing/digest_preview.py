@@ -11,16 +11,18 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import letters
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
 from digest.editions import schedule, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
-from digest.letters import Personalization, RenderedLetter, Templates, personalization, press_store
+from digest.letters import headers, letter_rendering, mime, personalization, press_store
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
+from digest.letters.letter_rendering import Personalization
+from digest.letters.mime import RenderedLetter
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
@@ -127,20 +129,20 @@ def nothing_today_letter(
         "timezone": copy.timezone,
         "dated_at": copy.dated_at,
     }
-    return letters.render_letter(templates, "nothing_today", context)
+    return letter_rendering.render_letter(templates, "nothing_today", context)
 
 
 def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalization) -> bytes:
     """Return the nothing-today letter as a complete mail message."""
-    return letters.build_message(
+    return mime.build_message(
         letter,
         site=site,
         recipient=copy.recipient,
         message_id=copy.message_id,
         dated_at=copy.dated_at,
         headers=(
-            *letters.reply_to(copy.reply_address),
-            *letters.list_headers(
+            *headers.reply_to(copy.reply_address),
+            *headers.list_headers(
                 site,
                 copy.unsubscribe_url,
                 unsubscribe_address=copy.unsubscribe_address,

@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
-from digest.letters import Templates, press_store
+from digest.letters import press_store
 from digest.letters.dkim_signing import Signer
 from digest.letters.press.load_templates import letters_of
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, schedule_status_of

@@ -15,7 +15,7 @@ from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, Su
 from digest.editions import shown as shown_papers
 from digest.editions.schedule import Schedule, schedule_status
 from digest.letters.press.press_value import Press
-from digest.papers import catalog
+from digest.papers.catalog import other_versions
 from digest.process.caches import Caches
 from digest.publishing import pending_updates
 from digest.publishing.match_index import MatchIndex
@@ -154,7 +154,7 @@ def earlier_versions(session: Session, match_index: MatchIndex) -> Mapping[int, 
     """Return {paper number: ids of the paper's earlier versions} for the papers of the press."""
     if not match_index.ids:
         return {}
-    stored = catalog.earlier_versions(session, since_id=min(match_index.ids))
+    stored = other_versions.earlier_versions(session, since_id=min(match_index.ids))
     ranks = match_index.press.rank_of_paper
     return {ranks[paper]: some for paper, some in stored.items() if paper in ranks}
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
-from digest import topics
 from digest.editions import compose
 from digest.editions.compose import RankedMatches
 from digest.errors import BadFilter
@@ -25,6 +24,9 @@ from digest.publishing.paper_eligibility import (
     ConsideredUntil,
     is_news,
 )
+from digest.topics import pack_resolution
+from digest.topics.filter_parser import Filter
+from digest.topics.paper_index import PaperIndex
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,7 @@ class MatchIndex:
     # ── which papers a topic matches ────────────────────────────────────────────────────────────
 
     @property
-    def index(self) -> topics.PaperIndex:
+    def index(self) -> PaperIndex:
         """Return the index of the papers, which is built when a topic first needs it."""
         return self.press.index
 
@@ -71,13 +73,13 @@ class MatchIndex:
     def rank(self, canonical: str) -> RankedMatches:
         """Return the matches of a filter; there are none if the current filter language rejects it."""
         try:
-            found = self.index.sets_by_relevance(topics.parse_resolved(canonical))
+            found = self.index.sets_by_relevance(pack_resolution.parse_resolved(canonical))
         except BadFilter as error:
             log.warning("a stored filter cannot be parsed and matches nothing: %s", error)
             found = ()
         return compose.rank_sets(found, self.press.scores, self.near_duplicates)
 
-    def rank_unstored(self, filter_: topics.Filter) -> RankedMatches:
+    def rank_unstored(self, filter_: Filter) -> RankedMatches:
         """Return the matches of a visitor's filter, best first; a limited number of results is cached."""
         matches = self.index.matches(filter_)
         relevance = self.index.relevance(filter_, matches)
@@ -126,9 +128,9 @@ class MatchIndex:
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
 
-def parse_or_none(canonical: str) -> topics.Filter | None:
+def parse_or_none(canonical: str) -> Filter | None:
     """Parse a stored filter; return None if the current filter language rejects it."""
     try:
-        return topics.parse_resolved(canonical)
+        return pack_resolution.parse_resolved(canonical)
     except BadFilter:
         return None

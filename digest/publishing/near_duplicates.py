@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from zlib import crc32
 
-from digest import papers
-from digest.papers import Paper
+from digest.papers import paper_record
+from digest.papers.paper_record import Paper
 
 SHINGLE_WORDS = 5  #: words in a shingle
 SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine selects the same shingles
@@ -58,7 +58,7 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
     """Yield the pairs of papers with the same title, if the title is long."""
     by_title: dict[str, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
-        key = papers.title_key(paper.title)
+        key = paper_record.title_key(paper.title)
         if key.count(" ") + 1 >= MIN_TITLE_WORDS:
             by_title[key].append(number)
     for numbers in by_title.values():
@@ -67,7 +67,7 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 def sampled_shingles(text: str) -> set[int]:
     """Return hashes of the sampled shingles of a text, which are the same in every process."""
-    words = papers.fold(text).split()
+    words = paper_record.fold(text).split()
     shingles = (
         crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())
         for at in range(len(words) - SHINGLE_WORDS + 1)

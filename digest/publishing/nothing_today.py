@@ -8,13 +8,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.letters.press.digest_page import filter_in_words
-from digest.papers import bitsets
+from digest.papers import bitsets, display_text
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.pending_updates import are_overdue, last_mail_at
 from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
@@ -128,7 +127,7 @@ def paper_instead(
     number, lacked, is_text = min(found, default=(lowest(new), "", False))
     paper = match_index.press.papers[number]
     return {
-        "title": papers.display(paper.title),
+        "title": display_text.display(paper.title),
         "href": links.paper_url(site, paper.id),
         "lacked": lacked,
         "is_text": is_text,  # "does not mention" is true only if the clause searches all text of the paper

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
 
-from digest.papers import Paper, trending
+from digest.papers import trending
+from digest.papers.paper_record import Paper
 
 #: A new subscriber's first digest considers at least the papers first seen this long before its due time.
 FIRST_LOOK = timedelta(hours=24)

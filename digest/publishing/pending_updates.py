@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
-from digest import db, papers
+from digest import db
 from digest.db import DatabaseDialect
 from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow, Shown
 from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
+from digest.papers import display_text
 from digest.publishing.reader_values import PendingFollowups, Reader
 
 MAX_DELAY = timedelta(days=2)  #: maximum time between a dump's date and its arrival
@@ -106,7 +107,7 @@ def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[
         (
             KINDS_BY_GRAVITY.index(kind),
             seen_at,
-            FollowUp(paper, str(kind), papers.display(title), papers.display(detail)),
+            FollowUp(paper, str(kind), display_text.display(title), display_text.display(detail)),
         )
         for paper, kind, seen_at, title, detail in rows
     )

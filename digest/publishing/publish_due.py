@@ -13,8 +13,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
-from digest.letters import Templates, press_store
+from digest.letters import press_store
 from digest.letters.press.press_value import Press
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due

@@ -9,20 +9,21 @@ from datetime import datetime, timedelta
 from msgspec import structs
 from sqlalchemy.orm import Session
 
-from digest import topics
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
 from digest.editions.schedule import Cadence
-from digest.letters import Personalization, RenderedLetter
+from digest.letters.letter_rendering import Personalization
+from digest.letters.mime import RenderedLetter
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
-from digest.papers import PublicRules
+from digest.papers.public_view import PublicRules
 from digest.papers.trending import Ranked
 from digest.process.caches import Caches
 from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
 from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics.filter_parser import Filter
 
 LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if no paper of the last day matches
 READER = "you@example.org"
@@ -41,7 +42,7 @@ def sample_digest(
     session: Session,
     press: Press,
     requested: ReaderSettings,
-    filters: Mapping[str, topics.Filter],
+    filters: Mapping[str, Filter],
     *,
     caches: Caches,
     now: datetime,
@@ -69,7 +70,7 @@ def sample_digest(
     )
 
 
-def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filter]) -> list[RequestedTopic]:
+def requested_topics(match_index: MatchIndex, filters: Mapping[str, Filter]) -> list[RequestedTopic]:
     """Return the topics with their matches; filters get negative ids, since they are not in the database."""
     match_index.index.limit_results()
     if not filters:

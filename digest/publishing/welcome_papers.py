@@ -13,11 +13,12 @@ from digest.db.tables import Subscriber
 from digest.editions import time_zones
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
-from digest.letters import Templates, press_store
+from digest.letters import press_store
 from digest.letters.cards import CardForm
 from digest.letters.press.digest_page import card_of_paper
 from digest.letters.press.press_value import Press
-from digest.papers import catalog
+from digest.letters.templates import Templates
+from digest.papers.catalog import queries
 from digest.process.caches import Caches
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
@@ -68,7 +69,7 @@ def welcome_press(
     since = press_store.press_start(now, None)
     return caches.get_or_make(
         "welcome press",
-        (catalog.state(session), now.date()),
+        (queries.state(session), now.date()),
         lambda: press_store.build_press(
             session, site=site, templates=templates, caches=caches, now=now, since=since
         )[0],

@@ -23,7 +23,8 @@ from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import OWNER_CAN_LIFT
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters
 from digest.editions import shown
 from digest.errors import BadField
@@ -208,7 +209,7 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
 def is_mailbox_capped(session: Session, site: Site, email: str, now: datetime) -> bool:
     """Count a confirmation to a mailbox, which gets mail to many addresses with tags; return whether it gets no more today."""
     mailbox, most = links.address_hash(site, addresses.mailbox_of(email)), sign_up_limits.PER_MAILBOX_A_DAY
-    return limits.count_today(session, "confirmations", mailbox, most=most, now=now) is None
+    return daily_counts.count_today(session, "confirmations", mailbox, most=most, now=now) is None
 
 
 def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:

@@ -15,8 +15,9 @@ from digest import db
 from digest.bounces import opt_outs, suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
-from digest.delivery import outbox, transports
-from digest.delivery.transports import MailUrl
+from digest.delivery import outbox
+from digest.delivery.transports import stored_copies
+from digest.delivery.transports.mail_url import MailUrl
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.mail import addresses
@@ -68,7 +69,7 @@ def erase(
 
 def erase_copies(engine: Engine, erased: ErasedSubscriber, *, mail: MailUrl) -> Erasure:
     """Delete the letters to an erased subscriber from this machine, and empty the database's log."""
-    copies = transports.delete_copies(mail, erased.address, erased.letters)
+    copies = stored_copies.delete_copies(mail, erased.address, erased.letters)
     return Erasure(copies=copies, is_log_empty=db.truncate_log(engine))
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from digest.errors import BadField, UnreadableDump
 from digest.letters.figures_in_words import TRANSLATIONS
-from digest.papers import Paper, Record, title_key
+from digest.papers.paper_record import Paper, Record, title_key
 
 if TYPE_CHECKING:
-    from digest.dumps.formats import RecordProblem
+    from digest.dumps.formats.reader_interface import RecordProblem
 
 _ = TRANSLATIONS.gettext
 
@@ -84,19 +84,20 @@ def read_library(
 
 def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
     """Yield the entries of a library; an error that ends the reading is yielded as the last problem."""
-    from digest.dumps import formats  # this import loads parsers of HTML and XML, which few commands need
+    from digest.dumps.formats import recognition
+    from digest.dumps.formats.reader_interface import RecordProblem
 
     text = as_utf8(content)
     format_name = format_of(text)
     if format_name == "bibtex":
         text, lines = without_long_entries(text)
         reason = f"the entry is longer than {MAX_ENTRY_BYTES // 1024} KB"
-        yield from (formats.RecordProblem(line=line, reason=reason) for line in lines)
+        yield from (RecordProblem(line=line, reason=reason) for line in lines)
     try:
-        reading = formats.read(BytesIO(text), name="library", observed_on=day, format=format_name)
+        reading = recognition.read(BytesIO(text), name="library", observed_on=day, format=format_name)
         yield from reading.records
     except UnreadableDump as error:
-        yield formats.RecordProblem(line=1, reason=str(error))
+        yield RecordProblem(line=1, reason=str(error))
 
 
 def as_utf8(content: bytes) -> bytes:
@@ -112,12 +113,12 @@ def as_utf8(content: bytes) -> bytes:
 
 def format_of(text: bytes) -> str:
     """Return the name of a library's format, recognised by the beginning of the text."""
-    from digest.dumps import formats
+    from digest.dumps.formats import recognition
 
     head = text[:HEAD_BYTES].decode("utf-8-sig", errors="replace")
     if head.lstrip().startswith(("[", "{")):
         return "csl-json"
-    return "ris" if formats.format_named("ris").recognises(head) else "bibtex"
+    return "ris" if recognition.format_named("ris").recognises(head) else "bibtex"
 
 
 def without_long_entries(text: bytes) -> tuple[bytes, list[int]]:

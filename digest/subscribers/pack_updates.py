@@ -11,13 +11,14 @@ from itertools import islice
 from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest import topics
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError
 from digest.site.site_profile import Site
-from digest.topics import Pack, PackVersions, filter_registry, stored_packs
+from digest.topics import filter_parser, filter_registry, pack_resolution, stored_packs
+from digest.topics.pack_files import Pack
+from digest.topics.pack_resolution import PackVersions
 
 BATCH_LETTERS = 500  #: number of letters inserted by one statement
 #: States of the subscribers who get the letter about a new version, paused ones too.
@@ -68,7 +69,7 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
     versions = packs.get(pack.name, {})
     before = versions[max(versions)] if versions else None
     new = replace(pack, version=max(versions, default=0) + 1)
-    new = replace(new, dependency_versions=topics.pack_dependencies(new, packs))
+    new = replace(new, dependency_versions=pack_resolution.pack_dependencies(new, packs))
     packs_after = {**packs, pack.name: {**versions, new.version: new}}
     return PackChange(
         pack=new,
@@ -90,7 +91,10 @@ def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[Filt
     )
     for row in session.execute(stored):
         try:
-            after, reason = topics.resolve_filter(topics.parse(row.canonical), packs_after).canonical, ""
+            after, reason = (
+                pack_resolution.resolve_filter(filter_parser.parse(row.canonical), packs_after).canonical,
+                "",
+            )
         except BadFilter as error:
             after, reason = row.before, error.message
         if reason or after != row.before:
@@ -125,7 +129,7 @@ def count_pack_users(session: Session) -> dict[str, int]:
     )
     found: dict[str, set[int]] = defaultdict(set)
     for subscriber_id, canonical in session.execute(query):
-        for used in topics.parse(canonical).uses:
+        for used in filter_parser.parse(canonical).uses:
             found[used.leaf.pack].add(subscriber_id)
     return {name: len(ids) for name, ids in found.items()}
 

@@ -13,7 +13,7 @@ from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.subscribers import next_digest, reader_settings, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import Filter
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 
 log = logging.getLogger(__name__)

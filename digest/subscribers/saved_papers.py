@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import SavedPaper
 from digest.errors import UsageError
-from digest.papers import Paper, catalog
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
 
 MAX_SAVED = 2000  #: maximum number of papers in one list
 
@@ -46,5 +47,5 @@ def list_saved(session: Session, subscriber_id: int) -> list[tuple[Paper, dateti
     """Return the saved papers and the time each was saved, latest first; hidden papers are left out."""
     query = select(SavedPaper.paper_id, SavedPaper.saved_at).where(SavedPaper.subscriber_id == subscriber_id)
     saved_at = dict(session.execute(query.order_by(SavedPaper.saved_at.desc(), SavedPaper.paper_id)).all())
-    found = {paper.id: paper for paper in catalog.papers(session, ids=saved_at) if not paper.is_hidden}
+    found = {paper.id: paper for paper in queries.papers(session, ids=saved_at) if not paper.is_hidden}
     return [(found[number], at) for number, at in saved_at.items() if number in found]

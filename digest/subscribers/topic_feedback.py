@@ -12,17 +12,21 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import topics
 from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
-from digest.papers import Paper, bitsets, catalog, display
+from digest.papers import bitsets
+from digest.papers.catalog import queries
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 from digest.subscribers import saved_papers, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.subscriber_topics import SubscriberTopic
-from digest.topics import ExampleTopic, Filter, example_topics, filter_tree, recent_papers
+from digest.topics import example_topics, explanation, filter_parser, filter_tree, recent_papers
+from digest.topics.example_topics import ExampleTopic, topic_like
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
 
@@ -76,12 +80,12 @@ def changes_for_less(
 
     Raises NotFound for an unknown paper.
     """
-    paper, registry = catalog.find(session, str(paper_id)), FilterRegistry(session)
+    paper, registry = queries.find(session, str(paper_id)), FilterRegistry(session)
     recent = recent_papers.recent_papers(session, caches, now=now)
     return tuple(
         change
         for topic, resolved in read_topics(registry, subscriber)
-        if topics.explain(resolved, paper).matched
+        if explanation.explain(resolved, paper).matched
         for change in changes_to(topic, resolved, narrowed(topic, paper), registry, recent)
     )
 
@@ -93,21 +97,21 @@ def changes_for_more(
 
     Raises NotFound for an unknown paper.
     """
-    paper, registry = catalog.find(session, str(paper_id)), FilterRegistry(session)
+    paper, registry = queries.find(session, str(paper_id)), FilterRegistry(session)
     recent = recent_papers.recent_papers(session, caches, now=now)
     owned = read_topics(registry, subscriber)
     for topic, resolved in owned:
         extended = example_topics.with_example(topic.text, paper)
-        if extended is not None and topics.explain(resolved, paper).matched:
+        if extended is not None and explanation.explain(resolved, paper).matched:
             return changes_to(topic, resolved, extended, registry, recent)
-    new = topics.topic_like([paper])
+    new = topic_like([paper])
     name = subscriber_topics.free_name(new.name, [topic.name for topic, _ in owned])
     return (change_of(name, "", new.filter, 0, recent.index.matches(registry.read(new.filter)), recent),)
 
 
 def narrowed(topic: SubscriberTopic, paper: Paper) -> str:
     """Return the filter of a topic without the papers that are similar to one paper."""
-    is_or = isinstance(topics.parse(topic.canonical).tree, filter_tree.Or)
+    is_or = isinstance(filter_parser.parse(topic.canonical).tree, filter_tree.Or)
     return example_topics.without_similar(topic.text, paper, is_or=is_or)
 
 
@@ -163,8 +167,10 @@ def propose_saved_topic(session: Session, subscriber: Subscriber) -> ExampleTopi
     saved = saved_papers.list_saved(session, subscriber.id)
     fresh = [paper for paper, at in saved if since is None or at > since][:MAX_EXAMPLES]
     resolved = [filter_ for _, filter_ in read_topics(FilterRegistry(session), subscriber)]
-    unmatched = [paper for paper in fresh if not any(topics.explain(one, paper).matched for one in resolved)]
-    return topics.topic_like(unmatched) if len(unmatched) >= MIN_EXAMPLES else None
+    unmatched = [
+        paper for paper in fresh if not any(explanation.explain(one, paper).matched for one in resolved)
+    ]
+    return topic_like(unmatched) if len(unmatched) >= MIN_EXAMPLES else None
 
 
 def change_topics(

@@ -10,10 +10,11 @@ from enum import StrEnum
 from sqlalchemy import Row, distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest import topics
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.errors import BadFilter
-from digest.papers import catalog
+from digest.papers.catalog import queries
+from digest.topics import filter_backtest, filter_parser, pack_resolution
+from digest.topics.paper_index import PaperIndex
 
 FULL_DIGEST = 10  #: maximum number of papers in a digest by default
 GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
@@ -45,8 +46,8 @@ class TopicStats:
 
 def topic_stats(session: Session, *, days: int, now: datetime) -> tuple[list[TopicStats], int]:
     """Return every filter in use, the worst first, and the number of papers on which it was measured."""
-    papers = catalog.papers(session, since=now - timedelta(days=days), until=now, news_only=True)
-    index = topics.PaperIndex(papers)
+    papers = queries.papers(session, since=now - timedelta(days=days), until=now, news_only=True)
+    index = PaperIndex(papers)
     arrived_on = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
     found = [measure(row, index, arrived_on) for row in filters_in_use(session)]
     order = list(FilterHealth)
@@ -74,14 +75,14 @@ def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
     yield from session.execute(query)
 
 
-def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
+def measure(row: Row[str, str, int, str], index: PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
     """Measure a filter in use on the papers in `index`."""
     known = {"canonical": row.canonical, "subscribers": row.subscribers, "example": row.example}
     try:
-        parsed = topics.resolve_filter(topics.parse(row.resolved), {})
+        parsed = pack_resolution.resolve_filter(filter_parser.parse(row.resolved), {})
     except BadFilter as error:
         return TopicStats(**known, health=FilterHealth.BROKEN, reason=error.message)
-    compared = topics.compare_filters(None, parsed, index, arrived_on)
+    compared = filter_backtest.compare_filters(None, parsed, index, arrived_on)
     per_day = compared.after
     return TopicStats(
         **known,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from digest.papers import Paper, display
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper
 from digest.topics import example_words
 
 LONGEST_TITLE = 40  #: maximum number of characters of a title in the name of a topic

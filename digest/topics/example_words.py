@@ -17,8 +17,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from digest import errors, papers
-from digest.papers import Paper
+from digest import errors
+from digest.papers import display_text, paper_record
+from digest.papers.paper_record import Paper
 from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 
 MAX_EXAMPLES = 200
@@ -100,7 +101,7 @@ def words_of_paper(paper: Paper, most: int = MAX_WORDS) -> str:
     """Return the title and the words of a paper in braces, the words that weigh most first."""
     words, counts = _counted_words(paper)
     best = sorted(counts, key=lambda root: (-weight(root, counts[root]), root))[:most]
-    title = re.sub(r'[{}"|\s]+', " ", papers.display(paper.title)).strip()
+    title = re.sub(r'[{}"|\s]+', " ", display_text.display(paper.title)).strip()
     if len(title) > LONGEST_TITLE:
         title = f"{title[:LONGEST_TITLE].rpartition(' ')[0] or title[:LONGEST_TITLE]}…"
     written = " ".join([f"{words[root]}^{min(counts[root], MAX_TIMES)}" for root in best])
@@ -122,7 +123,7 @@ def words_of_each(examples: int) -> int:
 
 def hashes_of(paper: Paper) -> list[str]:
     """Return short hashes of a paper's ids and title, by which a library's papers are recognised."""
-    names = [*map(str.lower, paper.ids.values()), papers.title_key(paper.title)]
+    names = [*map(str.lower, paper.ids.values()), paper_record.title_key(paper.title)]
     return [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names if name]
 
 
@@ -170,7 +171,7 @@ def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:
     words: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for written, times in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):
-        for word in tokenizer.read(papers.display(written)).folded:
+        for word in tokenizer.read(display_text.display(written)).folded:
             if _is_descriptive(word):
                 root = word_roots.root(word)
                 words.setdefault(root, word)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.topics import (
     author_names,
     filter_tree,

@@ -18,11 +18,13 @@ from functools import lru_cache
 from typing import NoReturn
 
 from digest import errors
-from digest.topics import arxiv_categories, clauses, example_words, filter_tree
-from digest.topics.clauses import ClauseError
+from digest.topics import arxiv_categories, example_words, filter_tree
+from digest.topics.clauses import field_names, parse_clause
+from digest.topics.clauses.clause_error import ClauseError
+from digest.topics.clauses.field_names import MISTYPED
+from digest.topics.clauses.text_words import MAX_CHARACTERS, WIDEST
 from digest.topics.filter_tree import Node, PackClause
 
-MAX_CHARACTERS = clauses.MAX_CHARACTERS
 MAX_CLAUSES = 64
 MAX_LEVELS = 8
 
@@ -220,7 +222,7 @@ class _FilterParser:
         """Read `field:value`, `field:"words"` or `field:(query)`."""
         found = self.take()
         try:
-            field = clauses.field_named(found["name"])
+            field = field_names.field_named(found["name"])
         except ClauseError as mistake:
             self.fail(mistake.message, *found.span("name"), suggestion=mistake.suggestion, cause=mistake)
         if found["value"]:
@@ -243,8 +245,8 @@ class _FilterParser:
     def phrase(self, default: str) -> Node:
         found = self.take()
         near = found["near"]
-        if near is not None and (len(near) > 2 or int(near) > clauses.WIDEST):
-            self.fail(f"At most {clauses.WIDEST} words may be in between", *found.span("near"))
+        if near is not None and (len(near) > 2 or int(near) > WIDEST):
+            self.fail(f"At most {WIDEST} words may be in between", *found.span("near"))
         return self.leaf(
             default, found["quoted"], found.start("quoted"), quoted=True, near=int(near) if near else None
         )
@@ -279,11 +281,11 @@ class _FilterParser:
         found: Node
         try:
             if field == "like":
-                found = clauses.read_examples(value)
+                found = parse_clause.read_examples(value)
             elif quoted:
-                found = clauses.read_quoted_clause(field, value, near)
+                found = parse_clause.read_quoted_clause(field, value, near)
             else:
-                found = clauses.clause(field, value)
+                found = parse_clause.clause(field, value)
         except ClauseError as mistake:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)
@@ -298,7 +300,7 @@ class _FilterParser:
         written = found[0]
         if written[0] == "N" and re.fullmatch(r"NEAR/?\d+", written):
             self.fail(f"{written!r} is not an operator", *found.span(), suggestion='"two words"~5')
-        if meant := clauses.MISTYPED.get(written):
+        if meant := MISTYPED.get(written):
             self.fail(f"{written!r} is not an operator", *found.span(), suggestion=meant)
         category = arxiv_categories.CODES.get(written.lower())
         if category and set(".-") & set(written):

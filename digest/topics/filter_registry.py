@@ -13,10 +13,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import db, topics
+from digest import db
 from digest.db.tables import ExampleRow, FilterRow, ResolvedFilter, filter_fingerprint
-from digest.papers import catalog
-from digest.topics import Filter, PackVersions, example_words, stored_packs
+from digest.papers.catalog import queries
+from digest.topics import example_words, filter_parser, pack_resolution, stored_packs
+from digest.topics.clauses.text_words import MAX_CHARACTERS
+from digest.topics.filter_parser import Filter
+from digest.topics.pack_resolution import PackVersions
 
 REMEMBERED = 65_536  #: maximum number of filters whose canonical form is cached
 
@@ -36,16 +39,16 @@ class FilterRegistry:
     def words_of(self, reference: str) -> str:
         """Return the words of an example: as they are stored, or else those of the paper in the catalog."""
         stored = self.session.get(ExampleRow, reference)
-        return stored.words if stored else example_words.words_of_paper(catalog.find(self.session, reference))
+        return stored.words if stored else example_words.words_of_paper(queries.find(self.session, reference))
 
     def read(self, text: str) -> Filter:
         """Parse a filter without resolving references to packs; raise BadFilter if it is invalid."""
-        is_short = len(example_words.without_words(text)) <= topics.MAX_CHARACTERS
-        return topics.parse(example_words.with_words(text, self.words_of) if is_short else text)
+        is_short = len(example_words.without_words(text)) <= MAX_CHARACTERS
+        return filter_parser.parse(example_words.with_words(text, self.words_of) if is_short else text)
 
     def resolve(self, filter_: Filter) -> Filter:
         """Return a filter with its pack references resolved; raise BadFilter if one cannot be resolved."""
-        return topics.resolve_filter(filter_, self.packs) if filter_.uses else filter_
+        return pack_resolution.resolve_filter(filter_, self.packs) if filter_.uses else filter_
 
     def resolve_text(self, text: str) -> Filter:
         """Parse a filter and resolve its pack references; raise BadFilter if either fails."""
@@ -59,7 +62,7 @@ class FilterRegistry:
 
     def resolved_packs(self, filter_: Filter) -> Mapping[str, str]:
         """Return {pack reference with version: resolved filter} for the packs that a filter uses."""
-        return topics.resolved_uses(filter_, self.packs) if filter_.uses else {}
+        return pack_resolution.resolved_uses(filter_, self.packs) if filter_.uses else {}
 
 
 def topic_name_of_pack(reference: str) -> str:
@@ -135,7 +138,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
     """
     stored_packs.lock_packs_shared(session)
     registry = FilterRegistry(session)
-    parsed = [topics.parse(text) for text in canonicals]
+    parsed = [filter_parser.parse(text) for text in canonicals]
     return {one.stored: registry.resolve(one).stored for one in parsed if one.uses}
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from digest.errors import BadFilter, BadPack
-from digest.topics import clauses
+from digest.topics.clauses.pack_references import LONGEST_NAME, NAME
 from digest.topics.filter_parser import on_one_line, parse
 
 MAX_CHARACTERS = 50_000  #: maximum number of characters of a pack file
@@ -135,9 +135,9 @@ def _head(lines: Iterable[_PackLine]) -> tuple[str, str]:
 
 
 def _check_name(line: _PackLine, name: str, start: int) -> None:
-    if not re.fullmatch(clauses.NAME, name) or len(name) > clauses.LONGEST_NAME:
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
         line.refuse(
-            f"A name has at most {clauses.LONGEST_NAME} characters: lower-case letters and digits, with - . or _ between them.",
+            f"A name has at most {LONGEST_NAME} characters: lower-case letters and digits, with - . or _ between them.",
             start,
             start + max(1, len(name)),
             suggestion=_plain_name(name),
@@ -146,7 +146,7 @@ def _check_name(line: _PackLine, name: str, start: int) -> None:
 
 def _plain_name(name: str) -> str | None:
     """Return a valid name that is similar to the invalid name."""
-    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[: clauses.LONGEST_NAME].strip("-")
+    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
     return found or None
 
 

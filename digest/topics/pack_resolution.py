@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from digest.errors import BadFilter
-from digest.topics import clauses, filter_tree
-from digest.topics.filter_parser import MAX_CHARACTERS, MAX_CLAUSES, MAX_LEVELS, Filter, on_one_line, parse
+from digest.topics import filter_tree
+from digest.topics.clauses import pack_references
+from digest.topics.clauses.text_words import MAX_CHARACTERS
+from digest.topics.filter_parser import MAX_CLAUSES, MAX_LEVELS, Filter, on_one_line, parse
 from digest.topics.filter_tree import And, Node, Not, Or, PackClause
 from digest.topics.pack_files import Pack
 
@@ -68,7 +70,7 @@ def resolved_uses(filter_: Filter, packs: PackVersions) -> dict[str, str]:
     found = {}
     for used in filter_.uses:
         pack = resolver.pack_of(used.leaf, _TOP)
-        spelled = clauses.make_use(used.leaf.pack, used.leaf.name, pack.version).canonical
+        spelled = pack_references.make_use(used.leaf.pack, used.leaf.name, pack.version).canonical
         found[spelled] = resolver.resolve_use(used.leaf).canonical
     return found
 
@@ -86,7 +88,7 @@ def pack_dependencies(pack: Pack, packs: PackVersions) -> dict[str, int]:
     resolver = PackResolver({**packs, pack.name: {**packs.get(pack.name, {}), pack.version: pack}})
     for name, canonical in pack.filters.items():
         try:
-            resolver.resolve_use(clauses.make_use(pack.name, name, None))
+            resolver.resolve_use(pack_references.make_use(pack.name, name, None))
         except _ResolutionFailed as mistake:
             filter_ = parse(canonical)
             message = f"{pack.name}/{name}: {mistake}"
@@ -150,7 +152,7 @@ class PackResolver:
             close = get_close_matches(use.name, pack.filters, n=1, cutoff=0.5)
             raise _ResolutionFailed(
                 f"The pack {pack.name} has no filter {use.name}; it has {', '.join(list(pack.filters)[:8])}",
-                clauses.make_use(pack.name, close[0], use.version).canonical if close else None,
+                pack_references.make_use(pack.name, close[0], use.version).canonical if close else None,
             )
         return self.resolve_one(pack, use.name, use, within)
 
@@ -200,7 +202,7 @@ class PackResolver:
             newest = max(versions)
             raise _ResolutionFailed(
                 f"The pack {use.pack} has no version {version}; its newest is {newest}",
-                clauses.make_use(use.pack, use.name, newest).canonical,
+                pack_references.make_use(use.pack, use.name, newest).canonical,
             )
         return versions[version]
 
@@ -208,10 +210,10 @@ class PackResolver:
         """Return a `use:` clause with the most similar pack name, or with a filter of that name, or None."""
         close = get_close_matches(use.pack, self.shelf, n=1, cutoff=0.5)
         if close:
-            return clauses.make_use(close[0], use.name, use.version).canonical
+            return pack_references.make_use(close[0], use.name, use.version).canonical
         for name, versions in self.shelf.items():
             if use.pack in versions[max(versions)].filters:
-                return clauses.make_use(name, use.pack, use.version).canonical
+                return pack_references.make_use(name, use.pack, use.version).canonical
         return None
 
 

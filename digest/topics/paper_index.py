@@ -15,9 +15,9 @@ from itertools import chain
 from operator import and_, or_
 from typing import Any
 
-from digest import papers
-from digest.papers import Paper, bitsets
+from digest.papers import bitsets, display_text, paper_record
 from digest.papers.bitsets import ScoredSets
+from digest.papers.paper_record import Paper
 from digest.topics import (
     about_clauses,
     author_names,
@@ -480,7 +480,9 @@ class PaperIndex:
 
     def _source(self, leaf: SourceClause) -> int:
         return self._where(
-            lambda paper: any(" ".join(papers.fold(name).split()) == leaf.value for name in paper.sources)
+            lambda paper: any(
+                " ".join(paper_record.fold(name).split()) == leaf.value for name in paper.sources
+            )
         )
 
     @cached_property
@@ -529,9 +531,9 @@ def texts_of(paper: Paper) -> tuple[str, ...]:
     """Return the texts of a paper, in the order of `FIELDS`."""
     organization = paper.organization
     return (
-        papers.display(paper.title),
-        papers.display(paper.abstract),
-        papers.display(paper.comment),
-        papers.display(paper.journal),
-        papers.display(f"{organization.name} {organization.handle}") if organization else "",
+        display_text.display(paper.title),
+        display_text.display(paper.abstract),
+        display_text.display(paper.comment),
+        display_text.display(paper.journal),
+        display_text.display(f"{organization.name} {organization.handle}") if organization else "",
     )

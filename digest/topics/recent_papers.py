@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest.papers import catalog
+from digest.papers.catalog import queries
 from digest.process.caches import Caches
 from digest.topics import paper_index
 from digest.topics.filter_backtest import Backtest, backtest
@@ -36,7 +36,7 @@ class RecentPapers:
 
 def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
     """Return the recent papers, cached until the catalog or the day changes."""
-    key = (catalog.state(session), now.date())
+    key = (queries.state(session), now.date())
     found = caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
     found.index.limit_results()
     return found
@@ -44,7 +44,7 @@ def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentP
 
 def load_recent_papers(session: Session, now: datetime) -> RecentPapers:
     """Load the papers first seen in the last 31 days, or in fewer whole days if there are too many."""
-    papers = catalog.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
+    papers = queries.papers(session, since=now - timedelta(days=DAYS_BACK), until=now, news_only=True)
     dated = sorted((paper.first_seen_at.astimezone(UTC).date(), paper.id, paper) for paper in papers)
     if len(dated) > MAX_PAPERS:
         dated = [one for one in dated if one[0] > dated[-MAX_PAPERS][0]] or dated[-MAX_PAPERS:]

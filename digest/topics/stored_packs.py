@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import PackRow
 from digest.errors import NotFound
-from digest.topics import Pack, PackVersions
+from digest.topics.pack_files import Pack
+from digest.topics.pack_resolution import PackVersions
 
 #: The id of the advisory lock that prevents publishing a pack while a filter that uses packs is stored.
 LOCK = 0x7061636B

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from digest import papers
+from digest.papers import paper_record
 
 #: Characters of Chinese and Japanese. No spaces separate words in these languages, so each character is a
 #: part.
@@ -110,7 +110,7 @@ def fold(part: str) -> str:
     """Return `part` folded for comparison: é becomes e, α becomes alpha, model's becomes model."""
     if part.isascii():
         return part.lower() if part.isalnum() else _plain(part.lower())
-    return _plain(papers.fold(_POSSESSIVE.sub("", part)).translate(_GREEK))
+    return _plain(paper_record.fold(_POSSESSIVE.sub("", part)).translate(_GREEK))
 
 
 def _plain(folded: str) -> str:

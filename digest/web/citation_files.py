@@ -8,7 +8,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from digest.app_context import AppContext
 from digest.letters import cards
-from digest.papers import Paper, display, title_key
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper, title_key
 from digest.site import links
 
 #: The names of the months in BibTeX.

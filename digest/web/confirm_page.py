@@ -6,18 +6,20 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, publishing
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Confirmation, SubscriberState
-from digest.letters import Card, cards
-from digest.letters.cards import CardForm
+from digest.letters import cards
+from digest.letters.cards import Card, CardForm
 from digest.mail import addresses
+from digest.publishing import welcome_papers
 from digest.site import links
 from digest.subscribers import confirmations, next_digest, preferences, sign_up_queue, subscriber_topics
 from digest.subscribers.confirmations import Request as SubscriptionRequest
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import Filter, example_words
+from digest.topics import example_words
+from digest.topics.filter_parser import Filter
 from digest.web import (
     page_rendering,
     problem_pages,
@@ -103,7 +105,7 @@ def handle_button(request: Request, form: FormData) -> Response:
         pressed_from = sign_up_queue.network_hash(context.site, network)
         if confirmations.is_scanner(session, context.site, token, network=pressed_from, now=now):
             return button_page(request, session, confirmation, is_early=True)
-        choose_papers = publishing.welcome_chooser(
+        choose_papers = welcome_papers.welcome_chooser(
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
     with db.write_session(context.engine) as session:

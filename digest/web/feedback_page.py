@@ -14,17 +14,18 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, topics
+from digest import db
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.site import links
 from digest.subscribers import still_reading, subscriber_topics, topic_feedback, undo_changes
 from digest.subscribers.topic_feedback import TopicChange
 from digest.subscribers.undo_changes import UndoableChange
 from digest.topics import example_topics
+from digest.topics.example_topics import topic_like
 from digest.web import page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
@@ -104,7 +105,7 @@ def is_from_here(change: UndoableChange, paper: Paper) -> bool:
 def possible_filters(old: str, paper: Paper) -> Collection[str | None]:
     """Return the filters that this page makes from a filter; "" stands for no filter."""
     if not old:
-        return (topics.topic_like([paper]).filter,)
+        return (topic_like([paper]).filter,)
     less = [example_topics.without_similar(old, paper, is_or=is_or) for is_or in (False, True)]
     return (*less, example_topics.with_example(old, paper))
 

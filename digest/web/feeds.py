@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, topics
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -21,11 +21,14 @@ from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.errors import BadFilter
 from digest.letters import cards
-from digest.papers import Paper, catalog, display
 from digest.papers import trending as trending_scores
+from digest.papers.catalog import queries
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper
 from digest.site import links
-from digest.topics import Filter
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
+from digest.topics.paper_index import PaperIndex
 from digest.web import request_context, trending_list
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -66,7 +69,7 @@ def trending_feed(context: AppContext, address: str) -> Feed:
     """Return a feed of today's trending papers."""
     with db.read_session(context.engine) as session:
         found = trending_list.todays_list(context, session)
-        at = catalog.observed_at(session, until=context.clock()) or context.clock()
+        at = queries.observed_at(session, until=context.clock()) or context.clock()
     ranked = found.ranked if found else ()
     entries = tuple(
         FeedEntry(paper=one.paper, at=one.paper.first_seen_at, why=" · ".join(one.reasons[:2]))
@@ -77,7 +80,7 @@ def trending_feed(context: AppContext, address: str) -> Feed:
 
 def cached_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
     """Return the feed of a filter's recent matches, cached until the catalog or the day changes."""
-    key = (filter, address, catalog.state(session), context.clock().date())
+    key = (filter, address, queries.state(session), context.clock().date())
     return context.caches.get_or_make(
         "feed", key, lambda: matches_feed(context, session, filter, title, address), bound=MAX_FEEDS
     )
@@ -85,11 +88,11 @@ def cached_feed(context: AppContext, session: Session, filter: Filter, title: st
 
 def matches_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
     """Return a feed of the recent matches of a filter, most trending first."""
-    at = catalog.observed_at(session, until=context.clock()) or context.clock()
+    at = queries.observed_at(session, until=context.clock()) or context.clock()
     papers = trending_list.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
-    found = topics.PaperIndex(papers).matches(filter)
+    found = PaperIndex(papers).matches(filter)
     chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
-    ranked = trending_scores.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]
+    ranked = trending_scores.rank(chosen, queries.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]
     entries = tuple(
         FeedEntry(paper=one.paper, at=one.paper.first_seen_at, topic=title, why=" · ".join(one.reasons[:2]))
         for one in ranked
@@ -116,7 +119,7 @@ def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator
     """Yield the papers of the digests in the order in which readers see them."""
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
-    found = catalog.papers(session, ids=ids) if ids else []
+    found = queries.papers(session, ids=ids) if ids else []
     papers = {paper.id: paper for paper in found if not paper.is_hidden}
     for at, digest in digests:
         for section in digest.sections:

@@ -18,7 +18,7 @@ from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.mail import addresses
-from digest.papers import catalog
+from digest.papers.catalog import queries
 from digest.subscribers import sign_up_counts, sign_up_queue, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics.filter_registry import FilterRegistry
@@ -69,7 +69,7 @@ def offer_topics(context: AppContext, session: Session, offered: Sequence[Offere
 def cached_page(context: AppContext) -> str:
     """Return the front page without its form stamp, cached until the catalog or the day changes."""
     with db.read_session(context.engine) as session:
-        key = (catalog.state(session), context.clock().date())
+        key = (queries.state(session), context.clock().date())
         return context.caches.get_or_make(
             "front", key, lambda: render_front(context, session, EMPTY_FORM, stamp=STAMP_PLACEHOLDER)
         )
@@ -128,7 +128,7 @@ def starter_rates(context: AppContext, session: Session) -> list[tuple[str, str]
     """Return the starter topics, each with its papers a day, cached until the catalog or the day changes."""
     return context.caches.get_or_make(
         "starter rates",
-        (catalog.state(session), context.clock().date()),
+        (queries.state(session), context.clock().date()),
         lambda: starter_topics.topics_with_rates(starter_topics.recent_papers(context, session)),
     )
 
@@ -366,7 +366,7 @@ def show_as_email(request: Request) -> Response:
     """Show today's papers as they would look in an email; the page has only the email's styles."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        key = (catalog.state(session), context.clock().date())
+        key = (queries.state(session), context.clock().date())
         html = context.caches.get_or_make("email", key, lambda: trending_list.list_as_email(context, session))
     if html is None:
         return problem_pages.problem_page(request, 404)

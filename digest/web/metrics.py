@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 
 from digest import __version__
 from digest.db.tables import Lane
-from digest.delivery import limits
+from digest.delivery.limits.decisions import ALL, BULK
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
 from digest.process.heartbeats import ProcessRecord
@@ -80,7 +80,7 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
         "digest_suppressions", "Suppressed addresses, by reason.", "reason", figures.suppressions
     )
     stopped = [stop.scope for stop in figures.stops]
-    stops = {scope: stopped.count(scope) for scope in (limits.ALL, limits.BULK)}
+    stops = {scope: stopped.count(scope) for scope in (ALL, BULK)}
     yield from gauge_lines("digest_stops", "Emergency stops in force, by scope.", "scope", stops)
     yield from gauge_lines("digest_mail_in", "Stored incoming mail, by state.", "state", figures.mail_in)
     yield from gauge_lines("digest_papers", "Papers in the catalog.", "", {"": figures.papers})

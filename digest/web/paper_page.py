@@ -11,16 +11,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from digest import db, topics
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
-from digest.papers import Paper, byline, catalog, display, links_of
+from digest.papers.bylines import byline
+from digest.papers.catalog import queries
+from digest.papers.display_text import display
+from digest.papers.paper_record import Paper, links_of
 from digest.papers.trending import Appearance
 from digest.site import links
-from digest.topics import MatchedWord
+from digest.topics import explanation, filter_parser, marked_text
+from digest.topics.explanation import MatchedWord
 from digest.web import page_rendering, problem_pages, request_context
 from digest.web.citation_files import bibtex_entry, ris_entry
 
@@ -51,9 +55,9 @@ def show_paper(request: Request) -> Response:
         meta=cards.quiet_line(found),
         written_by=byline(found),
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
-        title=topics.marked_html(card.title, "title", words),
+        title=marked_text.marked_html(card.title, "title", words),
         abstract=escape(cards.summary_label(found))
-        + topics.marked_html(display(found.abstract), "abstract", words),
+        + marked_text.marked_html(display(found.abstract), "abstract", words),
         authors=found.authors,
         first_seen=figures_in_words.day_in_words(found.first_seen_at.date()),
         finders=finder_links(found),
@@ -72,15 +76,15 @@ def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
     if not filter_:
         return ()
     try:
-        parsed = topics.parse(filter_)
+        parsed = filter_parser.parse(filter_)
     except BadFilter:
         return ()
-    return () if parsed.uses else topics.explain(parsed, paper).words
+    return () if parsed.uses else explanation.explain(parsed, paper).words
 
 
 def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:
     """Return the paper's days on the list, newest first: `20 November 2026: number 3 of 49, 28 upvotes`."""
-    seen = catalog.evidence(session, [paper], as_of=now)[paper.id]
+    seen = queries.evidence(session, [paper], as_of=now)[paper.id]
     upvotes = {at.astimezone(UTC).date(): value for at, value in seen.observations.get("upvotes", ())}
     places = {
         each.observed_at.astimezone(UTC).date(): each for each in seen.appearances if each.order == "ranked"
@@ -140,7 +144,7 @@ def current_paper(session: Session, number: int) -> Paper:
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden.
     """
-    found = catalog.current(session, number)
+    found = queries.current(session, number)
     if found is None:
         raise HTTPException(404)
     if found.is_hidden:

@@ -13,12 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from digest import db, topics
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
-from digest.papers import catalog
-from digest.topics import Filter
+from digest.papers.catalog import queries
+from digest.topics import filter_parser
+from digest.topics.filter_parser import Filter
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import feeds, page_rendering, request_context, trending_list
 
@@ -89,7 +90,13 @@ def show_topic(request: Request) -> Response:
         if not days:
             raise HTTPException(404)
         return list_page(
-            request, session, days[-1], path=path, feed=f"{path}.atom", title=name, filter=topics.parse(text)
+            request,
+            session,
+            days[-1],
+            path=path,
+            feed=f"{path}.atom",
+            title=name,
+            filter=filter_parser.parse(text),
         )
 
 
@@ -124,9 +131,9 @@ def open_archive(request: Request) -> AppContext:
 
 def listed_days(context: AppContext, session: Session) -> list[date]:
     """Return the days for which there is a list, in order, cached until the catalog changes."""
-    key, now = catalog.state(session), context.clock()
+    key, now = queries.state(session), context.clock()
     return context.caches.get_or_make(
-        "listed days", (key, now.date()), lambda: catalog.days_with_news(session, until=now)[-MAX_DAYS:]
+        "listed days", (key, now.date()), lambda: queries.days_with_news(session, until=now)[-MAX_DAYS:]
     )
 
 
@@ -191,7 +198,7 @@ def show_topic_feed(request: Request) -> Response:
         raise HTTPException(404)
     address = f"{context.site.url}/topics/{slug(name)}.{form}"
     with db.read_session(context.engine) as session:
-        feed = feeds.cached_feed(context, session, topics.parse(text), name, address)
+        feed = feeds.cached_feed(context, session, filter_parser.parse(text), name, address)
     return feeds.FEED_FORMATS[form](context, feed)
 
 

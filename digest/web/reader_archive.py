@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from digest import db, publishing
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -23,11 +23,14 @@ from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.editions.schedule import local_day
 from digest.errors import NotFound
-from digest.letters import Personalization, cards, figures_in_words, personalization, press_store
+from digest.letters import cards, figures_in_words, personalization, press_store
 from digest.letters.cards import CardForm
+from digest.letters.letter_rendering import Personalization
 from digest.letters.press.load_templates import letters_of
 from digest.mail import addresses
-from digest.papers import Paper, catalog
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
+from digest.publishing import candidate_papers
 from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.topics import filter_registry
@@ -66,7 +69,7 @@ def show_digest(request: Request) -> Response:
             raise problem_pages.expired_digest() from None
         copy = personalization_of(context, session, delivery, reader)
         digest = Digest.from_json(delivery.decision)
-        hidden = {paper.id for paper in catalog.papers(session, ids=digest.papers) if paper.is_hidden}
+        hidden = {paper.id for paper in queries.papers(session, ids=digest.papers) if paper.is_hidden}
     if hidden:
         digest = digest.without(hidden)
     letter = letters_of(made, context.site, context.templates, context.caches).letter(digest, copy)
@@ -86,8 +89,8 @@ def show_overflow(request: Request) -> Response:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
             raise problem_pages.expired_digest() from None
-        found = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
-        hidden = {paper.id for paper in catalog.papers(session, ids=found) if paper.is_hidden}
+        found = candidate_papers.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
+        hidden = {paper.id for paper in queries.papers(session, ids=found) if paper.is_hidden}
         overflow = [paper for paper in found if paper not in hidden]
         schedule = subscriber_rows.schedule_of(reader)
     return page_rendering.render_page(
@@ -174,10 +177,10 @@ def load_shown_papers(request: Request) -> list[Paper]:
     with db.read_session(request_context.context_of(request).engine) as session:
         delivery, _ = digest_of_link(request, session)
         ids = Digest.from_json(delivery.decision).papers
-        current = catalog.resolve(session, ids)
+        current = queries.resolve(session, ids)
         found = {
             paper.id: paper
-            for paper in catalog.papers(session, ids=[current.get(id, id) for id in ids])
+            for paper in queries.papers(session, ids=[current.get(id, id) for id in ids])
             if not paper.is_hidden
         }
     in_order = dict.fromkeys(current.get(number, number) for number in ids)
@@ -204,7 +207,7 @@ def archive_entries(context: AppContext, session: Session, reader: Subscriber) -
     wanted = {papers[0] for _, papers in digests if papers}
     wanted |= {paper for _, papers in digests[:MAX_WITH_TITLES] for paper in papers}
     titles = (
-        {one.id: cards.display_title(one) for one in catalog.papers(session, ids=wanted)} if wanted else {}
+        {one.id: cards.display_title(one) for one in queries.papers(session, ids=wanted)} if wanted else {}
     )
     schedule = subscriber_rows.schedule_of(reader)
     for place, (delivery, ids) in enumerate(digests):

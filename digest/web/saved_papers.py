@@ -16,7 +16,8 @@ from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
-from digest.papers import Paper, byline
+from digest.papers.bylines import byline
+from digest.papers.paper_record import Paper
 from digest.site import links
 from digest.subscribers import saved_papers, topic_feedback
 from digest.web import citation_files, feeds, page_rendering, paper_page, request_context

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from digest import topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
-from digest.topics import PerDay
+from digest.topics import filter_parser
 from digest.topics import recent_papers as topic_papers
+from digest.topics.filter_backtest import PerDay
 from digest.topics.recent_papers import RecentPapers
 from digest.topics.starter_filters import STARTER_TOPICS
 
@@ -22,7 +22,7 @@ def recent_papers(context: AppContext, session: Session) -> RecentPapers:
 def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:
     """Return the starter topics, each with its number of papers a day."""
     return [
-        (name, rate_figure(recent.backtest(topics.parse(text)).per_day))
+        (name, rate_figure(recent.backtest(filter_parser.parse(text)).per_day))
         for name, text in STARTER_TOPICS.items()
     ]
 

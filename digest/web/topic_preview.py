@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, zip_longest
 
-from digest import publishing, topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import cards, figures_in_words
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press
-from digest.papers import Paper, catalog
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
 from digest.process.caches import Caches
-from digest.publishing import SampleDigest
+from digest.publishing import visitor_sample, welcome_papers
+from digest.publishing.visitor_sample import SampleDigest
 from digest.site.links import paper_url
 from digest.subscribers import subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import Backtest, Filter, example_words
-from digest.topics.filter_backtest import PerDay
+from digest.topics import example_words, filter_backtest, filter_parser
+from digest.topics.filter_backtest import Backtest, PerDay
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
@@ -117,7 +119,7 @@ def preview_topics(
     filters = {name: registry.resolve_text(text) for name, text in chosen.filters.items()}
     names = tuple((name, chosen.filters[name], one.canonical) for name, one in filters.items())
     key = (
-        catalog.state(session),
+        queries.state(session),
         context.clock().date(),
         names,
         chosen.tried,
@@ -141,8 +143,8 @@ def make_preview(
 ) -> TopicPreview:
     """Return the preview: the figures of the last month, and the titles of a digest sent now."""
     recent = starter_topics.recent_papers(context, session)
-    found = topics.compare_filters(
-        None, topics.any_of(filters.values()) if filters else None, recent.index, recent.days
+    found = filter_backtest.compare_filters(
+        None, filter_parser.any_of(filters.values()) if filters else None, recent.index, recent.days
     )
     press, sample = sample_of(context, session, requested, filters)
     papers = public(context, [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)])
@@ -176,14 +178,14 @@ def sample_of(
     context: AppContext, session: Session, requested: ReaderSettings, filters: Mapping[str, Filter]
 ) -> tuple[Press, SampleDigest]:
     """Return the press of recent papers, and the digest of it that these topics would get now."""
-    press = publishing.welcome_press(
+    press = welcome_papers.welcome_press(
         session,
         site=context.site,
         templates=context.templates,
         caches=context.caches,
         now=context.clock(),
     )
-    sample = publishing.sample_digest(
+    sample = visitor_sample.sample_digest(
         session, press, requested, filters, caches=context.caches, now=context.clock()
     )
     return press, sample
@@ -193,13 +195,13 @@ def sample_as_email(context: AppContext, session: Session, requested: ReaderSett
     """Return the letter that these topics would get now as HTML; None if no paper matches."""
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in (requested.topics or {}).items()}
-    press, sample = publishing.public_sample(
+    press, sample = visitor_sample.public_sample(
         *sample_of(context, session, requested, filters), context.public_rules
     )
     if not sample.digest.sections:
         return None
     letters = letters_of(press, context.site, context.templates, context.caches)
-    return publishing.sample_letter(letters, sample, requested, now=context.clock()).html
+    return visitor_sample.sample_letter(letters, sample, requested, now=context.clock()).html
 
 
 def preview_title(context: AppContext, paper: Paper) -> PreviewTitle:

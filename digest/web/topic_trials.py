@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from digest import db, topics
+from digest import db
 from digest.app_context import AppContext
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
-from digest.papers import display
-from digest.topics import Explainer, Filter
+from digest.papers.display_text import display
+from digest.topics import marked_text
+from digest.topics.explanation import Explainer
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
 from digest.web import starter_topics
@@ -47,7 +49,7 @@ def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, Fil
 
 def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
     """Return what a filter matched, described in words."""
-    result, explainer = recent.backtest(filter_), topics.Explainer(recent.index)
+    result, explainer = recent.backtest(filter_), Explainer(recent.index)
     notes = (*filter_.warnings, *result.warnings, *result.clause_effects)
     return FilterTrial(
         per_day=result.per_day.median,
@@ -61,4 +63,4 @@ def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
 def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
     """Return the title of a matching paper as HTML, with the matched words marked."""
     title = figures_in_words.cut_at_word(display(explainer.index.papers[number].title), MAX_TITLE_LENGTH)
-    return topics.marked_html(title, "title", explainer.explain(filter_, number).words)
+    return marked_text.marked_html(title, "title", explainer.explain(filter_, number).words)

@@ -9,17 +9,20 @@ from functools import cached_property
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
-from digest.letters import Personalization, cards, figures_in_words
+from digest.letters import cards, figures_in_words
 from digest.letters.cards import Card
+from digest.letters.letter_rendering import Personalization
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import make_press
 from digest.letters.reason_lines import trending_reason
-from digest.papers import Paper, catalog
 from digest.papers import trending as trending_scores
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
 from digest.papers.trending import Ranked
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.topics import Filter, PaperIndex
+from digest.topics.filter_parser import Filter
+from digest.topics.paper_index import PaperIndex
 
 MAX_SHOWN = 10  #: maximum number of papers on the front page and in the feed
 PAGE_SIZE = 30  #: maximum number of papers on one page of a day's list
@@ -69,7 +72,7 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
         found = day_ranking(context, session, now)
         return make_list(context.site, found, heading=list_heading(found.day, now)) if found else None
 
-    return context.caches.get_or_make("today", (catalog.state(session), now.date()), make)
+    return context.caches.get_or_make("today", (queries.state(session), now.date()), make)
 
 
 def list_of_day(
@@ -90,7 +93,7 @@ def list_of_day(
         made = make_list(context.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE)
         return made if made.cards or page == 1 else None
 
-    key = (catalog.state(session), day, filter, page, context.clock().date())
+    key = (queries.state(session), day, filter, page, context.clock().date())
     return context.caches.get_or_make("list of a day", key, make, bound=MAX_LISTS)
 
 
@@ -130,17 +133,17 @@ def make_list(
 
 def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRanking | None:
     """Return the public papers, ranked as of the latest dump; None if there are no papers."""
-    as_of = catalog.observed_at(session, until=now)
+    as_of = queries.observed_at(session, until=now)
     if as_of is None:
         return None
 
     def make() -> DayRanking | None:
         found = (recent_papers(context, session, as_of, now, days=days) for days in REACH_DAYS)
         papers = next((papers for papers in found if papers), [])
-        ranked = trending_scores.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
+        ranked = trending_scores.rank(papers, queries.evidence(session, papers, as_of=as_of), as_of)
         return DayRanking(day=as_of.astimezone(UTC).date(), ranked=tuple(ranked)) if ranked else None
 
-    key = (catalog.state(session), as_of, now.date())
+    key = (queries.state(session), as_of, now.date())
     return context.caches.get_or_make("ranking of a day", key, make, bound=MAX_RANKINGS)
 
 
@@ -149,7 +152,7 @@ def recent_papers(
 ) -> list[Paper]:
     """Return the papers first seen within `days` days before the latest dump, with only public fields."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
-    found = catalog.papers(session, since=start, until=now, news_only=True)
+    found = queries.papers(session, since=start, until=now, news_only=True)
     shown = map(context.public_rules.public_copy, found)
     return [paper for paper in shown if paper is not None]
 

@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from digest import db
 from digest.letters import figures_in_words
-from digest.papers import catalog, display
-from digest.publishing.why import WhyAnswer, WhyCause, why
+from digest.papers.catalog import queries
+from digest.papers.display_text import display
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.web import page_rendering, request_context
@@ -62,7 +64,7 @@ def show_answer(request: Request) -> Response:
             else None
         )
         is_unknown = answer is not None and answer.json["cause"] == WhyCause.UNKNOWN
-        nearest = catalog.nearest_title(session, reference) if is_unknown else None
+        nearest = queries.nearest_title(session, reference) if is_unknown else None
         reader = subscriber.id, subscriber.link_version
     return page_rendering.render_page(
         request,

@@ -30,9 +30,11 @@ from digest.delivery.outbox.planned_letters import NothingTodayLetter
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
-from digest.letters import Templates
-from digest.papers import Announcement, Record, catalog
-from digest.publishing.why import WhyCause, why
+from digest.letters.templates import Templates
+from digest.papers.catalog import queries
+from digest.papers.paper_record import Announcement, Record
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.question import WhyCause
 from digest.settings import templates_dir
 from digest.site.site_profile import Site
 from digest.subscribers import pauses, preferences, subscriber_rows
@@ -306,7 +308,7 @@ class SimulatedService(RuleBasedStateMachine):
 
     def merged(self, session: object, papers: object) -> set[int]:
         """Return these papers with merged ids resolved."""
-        into = catalog.resolve(session, list(papers))  # type: ignore[arg-type,call-overload]
+        into = queries.resolve(session, list(papers))  # type: ignore[arg-type,call-overload]
         return {into.get(paper, paper) for paper in papers}  # type: ignore[attr-defined]
 
     @invariant()

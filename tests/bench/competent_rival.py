@@ -21,13 +21,13 @@ import css_inline
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from digest import topics
 from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
 from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
-from digest.letters import Personalization
-from digest.papers import bitsets, fold
-from digest.topics import filter_tree
+from digest.letters.letter_rendering import Personalization
+from digest.papers import bitsets
+from digest.papers.paper_record import fold
+from digest.topics import filter_parser, filter_tree
 from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
 
 CHUNK = 250  #: readers in a task
@@ -105,7 +105,7 @@ def compose_digest(state: WorkerState, reader: Any, held: Topics) -> tuple[Diges
 def matching_papers(state: WorkerState, number: int, canonical: str) -> RankedMatches:
     """Return the matches of a filter, evaluated once and then cached."""
     if number not in state.choices:
-        asked = topics.parse(canonical)
+        asked = filter_parser.parse(canonical)
         query = fts5_query(asked.tree)
         rows = state.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
         matches = bitsets.bitset_of([row[0] for row in rows])

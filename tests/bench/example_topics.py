@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from digest import topics
-from digest.papers import Paper, bitsets, title_key
-from digest.topics import example_words
+from digest.papers import bitsets
+from digest.papers.paper_record import Paper, title_key
+from digest.topics import example_words, filter_parser
+from digest.topics.filter_parser import Filter
+from digest.topics.paper_index import PaperIndex
 
 Topic: TypeAlias = Mapping[str, Any]
 #: Average precision of all papers of a topic and of those that are not examples, F1 of both, and papers found.
@@ -23,19 +25,19 @@ DRAWS, LIBRARIES = 10, 20
 LIBRARY_SIZE, LEAST_RELEVANT = 40, 6
 
 
-def filter_like(examples: Sequence[Paper]) -> topics.Filter:
+def filter_like(examples: Sequence[Paper]) -> Filter:
     """Return the filter that has these papers as examples."""
     words = (f"{number}{example_words.words_of_paper(paper)}" for number, paper in enumerate(examples))
-    return topics.parse(f"like:{','.join(words)}")
+    return filter_parser.parse(f"like:{','.join(words)}")
 
 
-def ranked(index: topics.PaperIndex, filter_: topics.Filter) -> list[int]:
+def ranked(index: PaperIndex, filter_: Filter) -> list[int]:
     """Return the papers of a filter, best first."""
     return [number for _, some in index.sets_by_relevance(filter_) for number in bitsets.members(some)]
 
 
 def judged_examples(
-    index: topics.PaperIndex, keys: Sequence[str], topic: Topic, count: int, draws: int = DRAWS
+    index: PaperIndex, keys: Sequence[str], topic: Topic, count: int, draws: int = DRAWS
 ) -> list[Figures]:
     """Return the figures of a topic for random examples; with one example, each relevant paper is drawn once."""
     at = {key: number for number, key in enumerate(keys)}
@@ -78,7 +80,7 @@ def f1(found: Sequence[int], relevant: set[int]) -> float:
     return 2 * len(relevant.intersection(found)) / max(1, len(found) + len(relevant))
 
 
-def print_examples(index: topics.PaperIndex, keys: Sequence[str], labelled: Mapping[str, Topic]) -> None:
+def print_examples(index: PaperIndex, keys: Sequence[str], labelled: Mapping[str, Topic]) -> None:
     """Print the figures for one, three and ten examples and for libraries, with bootstrap intervals."""
     print(f"\n{'examples':<44} {'AP all':>16} {'AP others':>16} {'F1':>16} {'F1 others':>16} found")
     for count in (1, 3, 5):
@@ -95,9 +97,7 @@ def print_examples(index: topics.PaperIndex, keys: Sequence[str], labelled: Mapp
     )
 
 
-def judged_libraries(
-    index: topics.PaperIndex, keys: Sequence[str], labelled: Mapping[str, Topic]
-) -> list[float]:
+def judged_libraries(index: PaperIndex, keys: Sequence[str], labelled: Mapping[str, Topic]) -> list[float]:
     """Return, for each random library, the share of the first ten other papers that belong to its topics."""
     at = {key: number for number, key in enumerate(keys)}
     known = [
@@ -114,7 +114,7 @@ def judged_libraries(
         reference, words = example_words.words_of_library(
             [index.papers[number] for number in sorted(library)], [index.papers[number] for number in library]
         )
-        order = ranked(index, topics.parse(f"like:{reference}{words}"))
+        order = ranked(index, filter_parser.parse(f"like:{reference}{words}"))
         possible = min(10, len(relevant - library))
         shares.append(len(relevant.intersection(order[:10])) / possible)
     return shares

@@ -20,9 +20,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Delivery, Lane
-from digest.delivery import delivery_run, limits, outbox
-from digest.delivery.transports import Message, Outcome, Verdict
-from digest.letters import Templates
+from digest.delivery import delivery_run, outbox
+from digest.delivery.limits import emergency_stops
+from digest.delivery.transports.transport import Message, Outcome, Verdict
+from digest.letters.templates import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site.site_profile import Site
 from tests.bench.world import SITE
@@ -110,7 +111,7 @@ def simulate_morning(
             session, site=site, templates=templates, caches=CACHES, transport=server, clock=clock, window=window,
             limits=load_settings({}).limits, max_time=timedelta(seconds=20),
         )  # fmt: skip
-        if limits.active_stops(session):
+        if emergency_stops.active_stops(session):
             break
     return figures(session, server, readers)
 
@@ -140,7 +141,7 @@ def figures(session: Session, server: GreylistingServer, readers: int) -> Mornin
         never_tried=readers - len(server.tried),
         longest=max(waits, default=timedelta()),
         tries=max(server.tried.values(), default=0),
-        is_stopped=bool(limits.active_stops(session)),
+        is_stopped=bool(emergency_stops.active_stops(session)),
     )
 
 

@@ -17,12 +17,13 @@ from time import perf_counter
 
 from sqlalchemy import Engine, func, select, text
 
-from digest import db, publishing, settings
+from digest import db, settings
 from digest.db.tables import Attempt, Delivery, PressRow, Shown
 from digest.delivery import delivery_run
-from digest.delivery.limits import SendLimits
+from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
+from digest.letters.templates import Templates
+from digest.publishing import cleanup
 from digest.publishing.retention_rules import Retention
 from digest.site.site_profile import Site
 from tests.support import real_servers
@@ -102,8 +103,8 @@ def simulate_days(
                 session, site=world.site, templates=world.templates, caches=CACHES, transport=transport,
                 clock=fixed_clock(now), limits=SendLimits(),
             )  # fmt: skip
-            publishing.delete_old_rows(session, kept=kept, now=now + timedelta(hours=18), between=0)
-            publishing.delete_old_shown(session, now=now + timedelta(hours=18), between=0)
+            cleanup.delete_old_rows(session, kept=kept, now=now + timedelta(hours=18), between=0)
+            cleanup.delete_old_shown(session, now=now + timedelta(hours=18), between=0)
         if day % 10 == 0 or day == days - 1:
             found[day] = measured(world.engine, sizes)
     return found

@@ -19,9 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from digest import db
-from digest.dumps import formats
+from digest.dumps.formats import recognition
 from digest.dumps.intake import load_dump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import blocks, headings, meta, pairs
 from tests.support import real_servers
 
@@ -122,7 +122,7 @@ def invented_record(number: int, chance: random.Random) -> dict[str, object]:
 def compare(path: Path) -> None:
     """Check that the records read equal those written, before anything is timed."""
     with path.open("rb") as stream, path.open() as lines:
-        reading = formats.read(stream, name=path.name, observed_on=NOW.date())
+        reading = recognition.read(stream, name=path.name, observed_on=NOW.date())
         assert reading.format == "kaggle"
         for record, line, _ in zip(reading.records, lines, range(2000), strict=False):
             fields = json.loads(line)
@@ -139,7 +139,7 @@ def reading_is_fast(path: Path, count: int) -> bool:
     with path.open("rb") as stream:
         begun = time.process_time()
         found = sum(
-            isinstance(r, Record) for r in formats.read(stream, name="x", observed_on=NOW.date()).records
+            isinstance(r, Record) for r in recognition.read(stream, name="x", observed_on=NOW.date()).records
         )
         rate = count / (time.process_time() - begun)
     assert found == count
@@ -200,7 +200,7 @@ def time_is_linear(largest: int) -> bool:
             content = layout(*papers[: len(papers) // share]).encode()  # type: ignore[arg-type]
             begun = time.process_time()
             found = sum(
-                1 for _ in formats.read(io.BytesIO(content), name=name, observed_on=NOW.date()).records
+                1 for _ in recognition.read(io.BytesIO(content), name=name, observed_on=NOW.date()).records
             )
             seconds.append(time.process_time() - begun)
             assert found == len(papers) // share

@@ -24,7 +24,6 @@ from premailer import Premailer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import topics
 from digest.db.tables import (
     Delivery,
     DeliveryState,
@@ -36,18 +35,21 @@ from digest.db.tables import (
     Subscription,
 )
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic, compose, rank_matches
-from digest.letters import Personalization, Templates, list_headers, personalization
+from digest.letters import personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
-from digest.letters.letter_rendering import FILLER
+from digest.letters.headers import list_headers
+from digest.letters.letter_rendering import FILLER, Personalization
 from digest.letters.press.digest_letters import DigestLetters, DigestTemplates
 from digest.letters.press.load_templates import digest_templates
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import full_plan
-from digest.papers import fold
+from digest.letters.templates import Templates
+from digest.papers.paper_record import fold
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
-from digest.topics import filter_tree
+from digest.topics import filter_parser, filter_tree
+from digest.topics.paper_index import PaperIndex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class Morning:
 
     site: Site
     press: Press
-    index: topics.PaperIndex  #: used only to compute relevance, not to match filters
+    index: PaperIndex  #: used only to compute relevance, not to match filters
     templates: Templates
     port: int
     now: datetime
@@ -140,7 +142,7 @@ def decide_digest(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
 
 def matching_papers(morning: Morning, papers: Sequence[Any], canonical: str) -> RankedMatches:
     """Return the papers that a filter matches, testing one after the other."""
-    asked, number = topics.parse(canonical), morning.press.rank_of_paper
+    asked, number = filter_parser.parse(canonical), morning.press.rank_of_paper
     is_wanted = predicate(asked.tree)
     matches = sum(1 << number[paper.id] for paper in papers if is_wanted(paper))
     return rank_matches(

@@ -20,13 +20,14 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import db, publishing, settings
+from digest import db, settings
 from digest.db.tables import Delivery, Shown
 from digest.editions import compose
 from digest.editions.compose import Digest
-from digest.letters import Templates
 from digest.letters.press.press_value import Press
-from digest.publishing import decide_digest, due_readers
+from digest.letters.templates import Templates
+from digest.publishing import chunk_of_digests, decide_digest, due_readers, publish_due
+from digest.publishing.publish_due import CHUNK_SUBSCRIBERS
 from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
 from tests.conftest import connected
@@ -59,7 +60,7 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
     templates = Templates(settings.templates_dir())
     with db.write_session(engine) as session:
         began = perf_counter()
-        press = publishing.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
+        press = publish_due.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
         assert press is not None
         print(f"{name}: the press took {perf_counter() - began:.2f} s")
         holds = compare_composing(session, press) if and_composing else True
@@ -90,13 +91,13 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     last_id: int | None = 0
     began, worked = perf_counter(), process_time()
     while last_id is not None:
-        result, last_id = publishing.publish_chunk(
+        result, last_id = chunk_of_digests.publish_chunk(
             session,
             press,
             site=SITE,
             caches=CACHES,
             after_id=last_id,
-            limit=publishing.CHUNK_SUBSCRIBERS,
+            limit=CHUNK_SUBSCRIBERS,
             now=MORNING,
         )
         count += result.due

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from digest import db
 from digest.db.tables import Lane
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import limit_rules
 from digest.site.site_profile import Site
 from tests.bench.sink import Sink
 from tests.bench.world import SITE
@@ -48,7 +49,7 @@ class RateCase:
     @property
     def per_second(self) -> float:
         """Return the number of letters per second."""
-        return limits.parse_rates(self.rate)[0].per_second
+        return limit_rules.parse_rates(self.rate)[0].per_second
 
     @property
     def most(self) -> float:

@@ -17,10 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from digest import topics
 from digest.editions.compose import rank_matches
-from digest.papers import Paper, title_key
+from digest.papers.paper_record import Paper, title_key
+from digest.topics import filter_parser
 from digest.topics.about_clauses import DescriptionWeights
+from digest.topics.paper_index import PaperIndex
 from digest.topics.relevance import RelevanceWeights
 from tests.bench import example_topics
 from tests.topics import test_relevance as labels
@@ -85,7 +86,7 @@ class LabelledPapers:
 
 
 #: A function that returns the figures of each topic.
-Judge: TypeAlias = Callable[[LabelledPapers, topics.PaperIndex], list[Figures]]
+Judge: TypeAlias = Callable[[LabelledPapers, PaperIndex], list[Figures]]
 
 
 def main(full: bool) -> int:
@@ -155,7 +156,7 @@ def precision_with_votes(data: LabelledPapers, spread: float, draw: int) -> tupl
     scores = [chance.gauss(0, spread) for _ in data.papers]
     rows = []
     for topic in data.topics.values():
-        filter_ = topics.parse(topic["query_boolean"])
+        filter_ = filter_parser.parse(topic["query_boolean"])
         fit = index.relevance(filter_, index.matches(filter_))
         banded = rank_matches(index.matches(filter_), scores, fit).order
         summed = sorted(fit, key=lambda number: (-scores[number] - 3 * fit[number], number))
@@ -194,7 +195,7 @@ def in_words(text: str) -> str:
 def judge_as(written: Writer) -> Judge:
     """Return a judge of topics that are read from what `written` returns."""
 
-    def judge(data: LabelledPapers, index: topics.PaperIndex) -> list[Figures]:
+    def judge(data: LabelledPapers, index: PaperIndex) -> list[Figures]:
         table: list[Figures] = []
         for name, topic in data.topics.items():
             order = ranked(index, written(name, topic))
@@ -204,7 +205,7 @@ def judge_as(written: Writer) -> Judge:
     return judge
 
 
-def judge_examples(data: LabelledPapers, index: topics.PaperIndex) -> list[Figures]:
+def judge_examples(data: LabelledPapers, index: PaperIndex) -> list[Figures]:
     """Return the means of the figures of `like:` for each relevant paper of a topic as the example."""
     table = []
     for topic in data.topics.values():
@@ -220,11 +221,11 @@ JUDGES: dict[str, Judge] = {
 }
 
 
-def indexed(data: LabelledPapers, weights: Weights | None = None) -> topics.PaperIndex:
+def indexed(data: LabelledPapers, weights: Weights | None = None) -> PaperIndex:
     """Return the seed papers, indexed with these constants instead of the usual ones."""
     if isinstance(weights, RelevanceWeights):
-        return topics.PaperIndex(data.papers, weights)
-    return topics.PaperIndex(data.papers, described=weights) if weights else topics.PaperIndex(data.papers)
+        return PaperIndex(data.papers, weights)
+    return PaperIndex(data.papers, described=weights) if weights else PaperIndex(data.papers)
 
 
 def held_out(data: LabelledPapers, kind: str) -> Figures:
@@ -238,9 +239,9 @@ def held_out(data: LabelledPapers, kind: str) -> Figures:
     return mean(judged)
 
 
-def ranked(index: topics.PaperIndex, written: str) -> list[int]:
+def ranked(index: PaperIndex, written: str) -> list[int]:
     """Return the papers of a filter, best first."""
-    filter_ = topics.parse(written)
+    filter_ = filter_parser.parse(written)
     scores = index.relevance(filter_, index.matches(filter_))
     return sorted(scores, key=lambda number: (-scores[number], number))
 

@@ -17,11 +17,12 @@ from celery import Celery
 from celery.signals import worker_process_init
 from sqlalchemy import select
 
-from digest import db, topics
+from digest import db
 from digest.app_context import AppContext, open_context
 from digest.db.tables import FilterRow, Subscriber
 from digest.letters import press_store
 from digest.settings import load_settings
+from digest.topics.paper_index import PaperIndex
 from tests.bench import competent_rival, naive_rival
 from tests.support.shared_caches import CACHES
 
@@ -73,7 +74,7 @@ def morning() -> naive_rival.Morning:
     return naive_rival.Morning(
         site=ours.site,
         press=press,
-        index=topics.PaperIndex(press.papers),
+        index=PaperIndex(press.papers),
         templates=ours.templates,
         port=ours.settings.mail.servers[0].port,
         now=now,

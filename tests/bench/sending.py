@@ -23,15 +23,16 @@ from pathlib import Path
 
 from sqlalchemy import Engine, update
 
-from digest import db, publishing, settings
+from digest import db, settings
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.message_rendering import RenderContext, render_delivery
 from digest.delivery.outbox import AttemptRecord, Intent
-from digest.delivery.transports import Message, Verdict
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
-from digest.letters import Templates
+from digest.delivery.transports.transport import Message, Verdict
+from digest.letters.templates import Templates
 from digest.process import gc_control
+from digest.publishing import publish_due
 from digest.site.site_profile import Site
 from tests.bench import process_usage, sink, world
 from tests.bench.world import World
@@ -202,7 +203,7 @@ def ledger_share(engine: Engine, port: int) -> float:
     templates, site = Templates(settings.templates_dir()), world.SITE
     bare = kept = 9e9
     with db.write_session(engine) as session, closing(opened(port)) as transport:
-        published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
+        published = publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
         analyse(engine)
         part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops after one
         for _round in range(LEDGER_ROUNDS):

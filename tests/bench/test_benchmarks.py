@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from digest import topics
 from digest.editions.compose import rank_matches
-from digest.letters import Templates
 from digest.letters.press.press_value import make_press
-from digest.papers import Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Paper
 from digest.papers.trending import Ranked
 from digest.site.site_profile import Site
+from digest.topics import filter_parser
+from digest.topics.paper_index import PaperIndex
 from tests.bench import competent_rival, naive_rival, process_usage, sink
 from tests.bench.compare_letters import Letters, compare
 from tests.bench.world import NOW, World
@@ -63,7 +64,7 @@ def morning(templates: Templates) -> naive_rival.Morning:
     ranked = [Ranked(paper=paper, score=-float(place), reasons=()) for place, paper in enumerate(papers)]
     press = make_press(ranked, as_of=NOW)
     return naive_rival.Morning(
-        site=Site(), press=press, index=topics.PaperIndex(papers), templates=templates, port=0, now=NOW
+        site=Site(), press=press, index=PaperIndex(papers), templates=templates, port=0, now=NOW
     )
 
 
@@ -72,7 +73,7 @@ def test_the_compared_programs_match_the_same_papers(morning: naive_rival.Mornin
         state = competent_rival.make_state(replace(morning, port=opened.port))
         with state.server, closing(state.papers):
             for number, text in enumerate(World(papers=60, filters=120).interests):
-                asked = topics.parse(text)
+                asked = filter_parser.parse(text)
                 matches = morning.index.matches(asked)
                 relevance = morning.index.relevance(asked, matches) if matches else {}
                 ours = rank_matches(matches, morning.press.scores, relevance)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import mean
 
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.papers.trending import Appearance, Evidence, rank
 
 START = datetime(2026, 9, 14, tzinfo=UTC)  # a Monday

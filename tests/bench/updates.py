@@ -18,7 +18,8 @@ from digest import db
 from digest.db.tables import ChangeRow, DeliveryState, PaperRow, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown as shown_papers
-from digest.publishing import CHUNK_SUBSCRIBERS, due_readers, pending_updates
+from digest.publishing import due_readers, pending_updates
+from digest.publishing.publish_due import CHUNK_SUBSCRIBERS
 
 DAYS, PAPERS_A_DAY, SENT_A_DAY = 30, 500, 10
 CHANGED = 300

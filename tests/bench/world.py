@@ -17,10 +17,11 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from digest import db, topics
+from digest import db
 from digest.dumps.intake import load_dump
 from digest.site.site_profile import Site
-from digest.subscribers import csv_import
+from digest.subscribers.csv_import import import_list
+from digest.topics import filter_parser
 from tests.support.product_processes import ROOT
 
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -111,7 +112,7 @@ class World:
         made: dict[str, None] = {}
         while len(made) < self.filters:
             clauses = [clause(chance, words, phrases) for _ in range(MAX_CLAUSES)]
-            made[topics.parse(chance.choice(SHAPES).format(*clauses)).canonical] = None
+            made[filter_parser.parse(chance.choice(SHAPES).format(*clauses)).canonical] = None
         return list(made)
 
     @cached_property
@@ -152,7 +153,7 @@ class World:
             path.write_bytes(self.dump)
             loaded = load_dump.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
-            imported = csv_import.import_in_batches(
+            imported = import_list.import_in_batches(
                 session, SITE, self.reader_rows(), consent="a benchmark", now=self.now
             )
             assert imported.added == self.readers, imported.problems[:3]

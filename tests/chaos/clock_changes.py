@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 from digest import db
 from digest.db.tables import Delivery, DeliveryState
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.settings import templates_dir
 from tests.chaos.worker import SITE
 from tests.support.publishing_world import PublishingWorld

@@ -10,13 +10,14 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
 from digest.dumps.intake import load_dump
 from digest.editions.compose import Digest
 from digest.inbound import classification, stored_mail
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process import child_processes, failpoints
+from digest.publishing import publish_due
 from digest.settings import templates_dir
 from digest.site import links
 from tests.chaos.worker import SITE
@@ -46,7 +47,7 @@ def run(errand: Errand) -> None:
     """Do all steps, or be killed at a failpoint; steps that an earlier process has completed are skipped."""
     child_processes.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
-    publishing.CHUNK_SUBSCRIBERS = CHUNK
+    publish_due.CHUNK_SUBSCRIBERS = CHUNK
     if errand.failpoint:
         failpoints.armed_failpoints[errand.failpoint] = 0
     engine, now = db.make_engine(errand.database), datetime.now(UTC)
@@ -56,7 +57,7 @@ def run(errand: Errand) -> None:
         )  # as the inbound server does when it starts
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             load_dump.load(session, path, now=now)
-        publishing.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
+        publish_due.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
         returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
         session.commit()
         (number,) = stored_mail.store_mail(

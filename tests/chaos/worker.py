@@ -22,7 +22,7 @@ from digest.delivery.outbox import Outbox, backoff, postgresql, transitions
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process import child_processes, failpoints
 from digest.settings import templates_dir
 from digest.site.site_profile import Site

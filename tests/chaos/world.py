@@ -26,13 +26,14 @@ from typing import Any, Protocol
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process import heartbeats
+from digest.publishing import publish_due
 from digest.settings import templates_dir
 from digest.subscribers import subscriber_rows
 from tests.chaos.worker import LEASE, SITE, Orders, work
@@ -324,7 +325,7 @@ def publish(engine: Engine, readers: int) -> None:
         for number in range(readers):
             subscribe(session, number, now)
         session.commit()
-        published = publishing.publish(session, site=SITE, templates=templates, caches=CACHES, now=now)
+        published = publish_due.publish(session, site=SITE, templates=templates, caches=CACHES, now=now)
         # This flushes the asynchronous commits to disk: if they were lost, nothing would publish again.
         heartbeats.record_heartbeat(session, "scheduler", now)
     assert published.queued == readers, published

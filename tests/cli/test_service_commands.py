@@ -25,7 +25,7 @@ from sqlalchemy import text
 
 from digest import db
 from digest.cli import dkim_keys
-from digest.delivery.transports import parse_mail_url
+from digest.delivery.transports.mail_url import parse_mail_url
 from digest.inbound import stored_mail
 from digest.letters.dkim_signing import Signer
 from digest.mail.dns_records import DnsUnavailable

@@ -22,12 +22,13 @@ from sqlalchemy.exc import OperationalError
 from digest import db, plurals
 from digest.db import postgresql
 from digest.db.tables import Attempt, BounceRow, Delivery, Lane, RateCounter, SubscriberState
-from digest.delivery import database_retries, delivery_run, limits, outbox
+from digest.delivery import database_retries, delivery_run, outbox
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.limits import SendLimits
-from digest.delivery.transports import Message, Outcome, Transport, Verdict
+from digest.delivery.limits import limit_rules, warm_up
+from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
+from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import connected, numbers
@@ -116,7 +117,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ALL_SENT = [("sent", 1, 0, 1)] * 3
-COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
+COUNTED = SendLimits(rates=limit_rules.parse_rates("1000/s"))  #: with them windows are checked individually
 
 
 @pytest.fixture
@@ -430,7 +431,7 @@ def test_settlement_with_a_lost_commit_reply_is_not_written_twice(
 def test_settlement_that_no_server_began_gives_tokens_back_once_although_its_reply_is_lost(
     lossy: Lossy, engine: Engine, site: Site, now: datetime, deliver: Callable[..., DeliveryReport]
 ) -> None:
-    rules = SendLimits(rates=limits.parse_rates("9/day"))
+    rules = SendLimits(rates=limit_rules.parse_rates("9/day"))
     write(engine, site, now)
     with db.write_session(engine) as session:
         deliver(session, transport=MemoryTransport(), limits=rules, limit=1)
@@ -454,9 +455,9 @@ def test_intent_with_a_lost_commit_reply_leaves_no_doubt_and_no_delay(
         "transport": memory,
         "lane": Lane.BULK,
         "limits": SendLimits(
-            rates=limits.parse_rates("3/day, 2/s"),
-            conversation_limits=limits.parse_conversation_limits("1 at once"),
-            warm_up=limits.parse_warm_up("2026-11-20: 3", "UTC"),
+            rates=limit_rules.parse_rates("3/day, 2/s"),
+            conversation_limits=limit_rules.parse_conversation_limits("1 at once"),
+            warm_up=warm_up.parse_warm_up("2026-11-20: 3", "UTC"),
         ),
     }
 

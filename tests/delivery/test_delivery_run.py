@@ -18,19 +18,21 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing
+from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.transports import Message, Outcome, Transport
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
+from digest.delivery.transports.transport import Message, Outcome, Transport
 from digest.dumps.intake import load_dump
-from digest.letters import Templates, dkim_signing
+from digest.letters import dkim_signing
 from digest.letters.dkim_signing import Signer
+from digest.letters.templates import Templates
 from digest.process import gc_control
+from digest.publishing import digest_preview, publish_due
 from digest.site.site_profile import Site
 from digest.subscribers import confirmations, subscriber_rows
 from tests.conftest import ROOT
@@ -102,7 +104,7 @@ def digests(
     """Today's digest for each of the cast, published from the sample."""
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         load_dump.load(session, path, now=now - timedelta(hours=1))
-    published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    published = publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     assert published.queued == 3
 
 
@@ -157,8 +159,10 @@ def test_preview_shows_the_bytes_that_are_sent(
     cast[ALICE].owner_email = owner
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         load_dump.load(session, path, now=now - timedelta(hours=1))
-    made = publishing.preview(session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now)
-    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    made = digest_preview.preview(
+        session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now
+    )
+    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     memory = MemoryTransport()
 
     deliver(session, memory)
@@ -599,7 +603,7 @@ def test_digest_leaves_no_cycles_for_the_garbage_collector(
         subscriber_rows.add(
             session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
-    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     deliver(session, MemoryTransport(), limit=100)  # what the first letters cache for the others stays
     gc.collect()
 

@@ -20,17 +20,19 @@ from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
-from digest.delivery import delivery_run, limits, outbox, worker_loop
+from digest.delivery import delivery_run, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.limits import SendLimits, Wait
+from digest.delivery.limits import emergency_stops, limit_rules
+from digest.delivery.limits.decisions import ALL, Wait
+from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import Outbox, postgresql
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.steps import Claimed, Rendered, Settled, Step
-from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.transport import Message, Outcome
 from digest.delivery.worker_loop import UNLIMITED, Worker
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from digest.subscribers import operator_acts, subscriber_rows
 from tests.support.plain_letters import plain_letter
@@ -38,7 +40,7 @@ from tests.support.shared_caches import CACHES
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 READERS = [f"reader{number}@example.org" for number in range(6)]
-COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
+COUNTED = SendLimits(rates=limit_rules.parse_rates("1000/s"))  #: with them windows are checked individually
 
 
 @dataclass
@@ -258,7 +260,7 @@ def test_stop_holds_up_letters_rendered_ahead(
     def once(window: int) -> None:
         if window == 0:
             with db.write_session(postgres_engine) as session:
-                limits.emergency_stop(session, "a test", scope=limits.ALL, now=now)
+                emergency_stops.emergency_stop(session, "a test", scope=ALL, now=now)
                 session.commit()
 
     transport = Watched(happens=once)

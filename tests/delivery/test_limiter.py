@@ -7,12 +7,12 @@ from datetime import date, timedelta
 
 import pytest
 
-from digest.delivery import limits
-from digest.delivery.limits import LetterReply, Limiter, Wait, Window
+from digest.delivery.limits import limit_rules
 from digest.delivery.limits.conversations import Conversations
-from digest.delivery.limits.decisions import ALL_MAIL, Allowed, Refill
-from digest.delivery.limits.domain_pauses import DomainRecord, Pause
+from digest.delivery.limits.decisions import ALL_MAIL, BULK, Allowed, Refill, Wait
+from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause
 from digest.delivery.limits.limit_rules import ServerShare
+from digest.delivery.limits.limiter import Limiter, Window
 from digest.delivery.limits.rates import Bucket, Quota
 from digest.delivery.limits.warm_up import WarmUp
 from tests.conftest import NOW
@@ -22,12 +22,12 @@ THREE = {1: "a.example", 2: "a.example", 3: "b.example"}
 
 
 def bucket(text: str, tokens: float) -> Bucket:
-    (rate,) = limits.parse_rates(text)
+    (rate,) = limit_rules.parse_rates(text)
     return Bucket(rate=rate, tokens=tokens, counted_at=NOW)
 
 
 def quota(text: str, used: dict[int, int]) -> Quota:
-    (rate,) = limits.parse_rates(text)
+    (rate,) = limit_rules.parse_rates(text)
     return Quota(rate=rate, used=used)
 
 
@@ -143,7 +143,7 @@ def test_letter_for_a_domain_with_all_its_conversations_waits() -> None:
 
 
 def test_stop_of_digests_lets_urgent_letters_go() -> None:
-    stopped = Limiter(stops={limits.BULK: "too many bounces"})
+    stopped = Limiter(stops={BULK: "too many bounces"})
 
     assert set(stopped.reserve(Window(domains=THREE), NOW).waits.values()) == {
         Wait(NOW + HOUR, "stopped: too many bounces")
@@ -155,7 +155,7 @@ ONE, TWO = ServerShare(name="smtp://one:25", weight=2), ServerShare(name="smtp:/
 
 
 def server_bucket(server: str, tokens: float) -> Bucket:
-    (rate,) = limits.parse_rates("1/s", server=server)
+    (rate,) = limit_rules.parse_rates("1/s", server=server)
     return Bucket(rate=rate, tokens=tokens, counted_at=NOW)
 
 

@@ -19,9 +19,34 @@ from digest.bounces import bounce_score
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables import Confirmation, Consent, DailyCount, Delivery, RateCounter, Subscriber, WarmUpDay
-from digest.delivery import limits, outbox
-from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
-from digest.delivery.transports import parse_mail_url
+from digest.delivery import outbox
+from digest.delivery.limits import (
+    daily_counts,
+    domain_pauses,
+    emergency_stops,
+    limit_rules,
+    send_hours,
+    shared_limits,
+)
+from digest.delivery.limits.decisions import ALL, BULK, Wait
+from digest.delivery.limits.domain_pauses import (
+    NO_REPLY_PAUSE,
+    LetterReply,
+    domain_of,
+    is_slow_down,
+    throttle_pause,
+)
+from digest.delivery.limits.emergency_stops import (
+    active_stops,
+    check_thresholds,
+    emergency_stop,
+    lift_stops,
+    threshold_readings,
+    threshold_warnings,
+)
+from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.limits.warm_up import parse_warm_up
+from digest.delivery.transports.mail_url import parse_mail_url
 from digest.errors import BadField
 from digest.mail import addresses
 from digest.settings import load_settings
@@ -43,8 +68,10 @@ def held(
     is_urgent: bool = False,
     lease: str = "",
 ) -> dict[int, Wait]:
-    rules = limits.parse_shared_limits(text) if isinstance(text, str) else text
-    found = limits.reserve(session, rules, dict(enumerate(emails)), now=now, is_urgent=is_urgent, lease=lease)
+    rules = limit_rules.parse_shared_limits(text) if isinstance(text, str) else text
+    found = shared_limits.reserve(
+        session, rules, dict(enumerate(emails)), now=now, is_urgent=is_urgent, lease=lease
+    )
     session.commit()
     return found.waits
 
@@ -55,23 +82,23 @@ def readers(count: int, domain: str = "example.org") -> list[str]:
 
 def pause_domain(session: Session, email: str, *, now: datetime) -> datetime:
     """Let a domain defer five recipients in a row, and return until when it is paused."""
-    domain = limits.domain_of(email)
+    domain = domain_of(email)
     replies = [LetterReply(str(number), is_taken=False, is_first_try=True) for number in range(5)]
-    limits.record_replies(session, {domain: replies}, now=now)
-    return limits.active_pauses(session, now=now)[domain]
+    shared_limits.record_replies(session, {domain: replies}, now=now)
+    return shared_limits.active_pauses(session, now=now)[domain]
 
 
 def test_rates_are_parsed() -> None:
-    assert [(rate.domain, rate.amount, rate.seconds) for rate in limits.parse_rates("50/s, 9/day, A.example 20/min")] == [
+    assert [(rate.domain, rate.amount, rate.seconds) for rate in limit_rules.parse_rates("50/s, 9/day, A.example 20/min")] == [
         ("", 50, 1), ("", 9, 86_400), ("a.example", 20, 60),
     ]  # fmt: skip
-    assert limits.parse_rates("") == ()
+    assert limit_rules.parse_rates("") == ()
 
 
 @pytest.mark.parametrize("text", ["fast", "50", "0/s", "50/week", "example.org", "50/s;60/s"])
 def test_invalid_rate_is_refused(text: str) -> None:
     with pytest.raises(BadField, match="DIGEST_RATES"):
-        limits.parse_rates(text)
+        limit_rules.parse_rates(text)
 
 
 def test_letters_beyond_the_rate_each_get_a_turn(session: Session, now: datetime) -> None:
@@ -163,12 +190,12 @@ def test_domain_that_asks_us_to_slow_down_waits_alone_and_longer_each_time(
     assert {number: due_at for number, (due_at, _) in late.items()} == {0: others, 1: others}
     assert not held(session, "", readers(1, "busy.example"), first)
     assert pause_domain(session, "a@busy.example", now=first) == first + 2 * FIRST_PAUSE
-    assert limits.active_pauses(session, now=first) == {"busy.example": first + 2 * FIRST_PAUSE}
+    assert shared_limits.active_pauses(session, now=first) == {"busy.example": first + 2 * FIRST_PAUSE}
 
 
 def test_pause_written_by_a_fast_clock_does_not_prevent_a_later_one(session: Session, now: datetime) -> None:
     pause_domain(session, "a@busy.example", now=now + 365 * DAY)
-    assert limits.active_pauses(session, now=now) == {}
+    assert shared_limits.active_pauses(session, now=now) == {}
 
     until = pause_domain(session, "a@busy.example", now=now)
 
@@ -181,9 +208,9 @@ def test_non_ascii_domain_is_limited_in_either_form(session: Session, now: datet
     email = addresses.parse_address("somebody@bücher.example").email
 
     assert list(held(session, text, [email] * 4, now)) == [2, 3]
-    assert limits.parse_conversation_limits("почта.рф 1 at once") == limits.parse_conversation_limits(
-        "xn--80a1acny.xn--p1ai 1 at once"
-    )
+    assert limit_rules.parse_conversation_limits(
+        "почта.рф 1 at once"
+    ) == limit_rules.parse_conversation_limits("xn--80a1acny.xn--p1ai 1 at once")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +226,7 @@ def test_non_ascii_domain_is_limited_in_either_form(session: Session, now: datet
 def test_slow_down_reply_is_distinguished_from_a_busy_mailbox(
     code: int, reply: str, phase: str, is_one: bool
 ) -> None:
-    assert limits.is_slow_down(code, reply, phase) is is_one
+    assert is_slow_down(code, reply, phase) is is_one
 
 
 # ── quotas, servers, warm-ups, hours ────────────────────────────────────────────────────────────
@@ -251,12 +278,12 @@ def servers(first: str, second: str = "") -> SendLimits:
 def test_servers_share_by_weight_within_their_own_rates(session: Session, now: datetime) -> None:
     emails = dict(enumerate(readers(12)))
 
-    free = limits.reserve(session, servers("9/s"), emails, now=now, is_urgent=False)
-    later = limits.reserve(session, servers("9/day"), emails, now=now, is_urgent=False)
+    free = shared_limits.reserve(session, servers("9/s"), emails, now=now, is_urgent=False)
+    later = shared_limits.reserve(session, servers("9/day"), emails, now=now, is_urgent=False)
 
     assert Counter(free.servers.values()) == {"smtp://a:25": 9, "smtp://b:25": 3}
     assert Counter(later.servers.values()) == {"smtp://a:25": 9, "smtp://b:25": 3}
-    again = limits.reserve(session, servers("9/day"), emails, now=now, is_urgent=False)
+    again = shared_limits.reserve(session, servers("9/day"), emails, now=now, is_urgent=False)
     assert Counter(again.servers.values()) == {"smtp://b:25": 12}
 
 
@@ -272,11 +299,13 @@ def test_letters_wait_for_the_first_available_server_if_all_rates_are_used_up(
 
 
 def test_server_that_does_not_answer_is_skipped(session: Session, now: datetime) -> None:
-    limits.pause_server(session, "smtp://a:25", now + limits.NO_REPLY_PAUSE)
+    shared_limits.pause_server(session, "smtp://a:25", now + NO_REPLY_PAUSE)
 
-    found = limits.reserve(session, servers("9/s"), dict(enumerate(readers(5))), now=now, is_urgent=False)
+    found = shared_limits.reserve(
+        session, servers("9/s"), dict(enumerate(readers(5))), now=now, is_urgent=False
+    )
     assert set(found.servers.values()) == {"smtp://b:25"}
-    assert limits.active_pauses(session, now=now) == {"smtp://a:25": now + limits.NO_REPLY_PAUSE}
+    assert shared_limits.active_pauses(session, now=now) == {"smtp://a:25": now + NO_REPLY_PAUSE}
 
 
 def test_servers_without_rates_are_left_to_the_transport() -> None:
@@ -284,7 +313,7 @@ def test_servers_without_rates_are_left_to_the_transport() -> None:
 
 
 def warm_up(table: str, zone: str = "UTC") -> SendLimits:
-    return SendLimits(warm_up=limits.parse_warm_up(f"2026-11-20{table}", zone))
+    return SendLimits(warm_up=parse_warm_up(f"2026-11-20{table}", zone))
 
 
 def test_warm_up_sends_more_each_day_until_it_ends(session: Session, now: datetime) -> None:
@@ -296,7 +325,7 @@ def test_warm_up_sends_more_each_day_until_it_ends(session: Session, now: dateti
 
 
 def test_warm_up_gives_the_time_until_which_letters_wait(session: Session, now: datetime) -> None:
-    found = limits.reserve(
+    found = shared_limits.reserve(
         session, warm_up(": 5", "America/New_York"), dict(enumerate(readers(6))), now=now, is_urgent=False
     )
 
@@ -321,7 +350,7 @@ def test_day_without_mail_does_not_count_in_the_warm_up(session: Session, now: d
 
 def test_new_first_day_begins_a_new_warm_up(session: Session, now: datetime) -> None:
     held(session, warm_up(": 5, 20"), readers(9), now)
-    anew = SendLimits(warm_up=limits.parse_warm_up("2026-12-01: 7", "UTC"))
+    anew = SendLimits(warm_up=parse_warm_up("2026-12-01: 7", "UTC"))
 
     assert not held(session, anew, readers(99), now)  # it has not begun
     assert len(held(session, anew, readers(99), now + 11 * DAY)) == 92
@@ -344,7 +373,7 @@ def test_urgent_letters_count_in_a_warm_up_and_do_not_wait(session: Session, now
     ],
 )
 def test_send_hours_apply_to_digests(text: str, hour: int, opens: int | None) -> None:
-    hours = limits.parse_send_hours(text, "Europe/Oslo")
+    hours = send_hours.parse_send_hours(text, "Europe/Oslo")
     midnight = datetime(2026, 11, 19, 23, tzinfo=UTC)
 
     assert hours
@@ -352,14 +381,14 @@ def test_send_hours_apply_to_digests(text: str, hour: int, opens: int | None) ->
 
 
 def test_send_hours_follow_local_time_over_a_clock_change() -> None:
-    hours = limits.parse_send_hours("06:00-22:00", "Europe/Oslo")
+    hours = send_hours.parse_send_hours("06:00-22:00", "Europe/Oslo")
 
     assert hours
     assert hours.opens_at(datetime(2026, 3, 28, 22, tzinfo=UTC)) == datetime(2026, 3, 29, 4, tzinfo=UTC)
 
 
 def test_hours_beginning_in_a_repeated_hour_begin_once() -> None:
-    hours = limits.parse_send_hours("02:30-22:00", "Europe/Oslo")
+    hours = send_hours.parse_send_hours("02:30-22:00", "Europe/Oslo")
     first, again = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
 
     assert hours
@@ -369,7 +398,7 @@ def test_hours_beginning_in_a_repeated_hour_begin_once() -> None:
 
 
 def test_hours_beginning_in_a_skipped_hour_begin_at_that_moment() -> None:
-    hours = limits.parse_send_hours("02:30-22:00", "Europe/Oslo")
+    hours = send_hours.parse_send_hours("02:30-22:00", "Europe/Oslo")
     opens = hours.opens_at(datetime(2026, 3, 28, 22, tzinfo=UTC)) if hours else None
 
     assert hours
@@ -381,7 +410,7 @@ def test_hours_beginning_in_a_skipped_hour_begin_at_that_moment() -> None:
 @pytest.mark.parametrize("text", ["06:00-22:00", "22:00-06:00", "02:30-02:10", "00:00-02:30", "23:30-00:30"])
 def test_wait_for_send_hours_ends_when_they_begin(text: str) -> None:
     for zone in ("Europe/Oslo", "America/Havana", "Australia/Lord_Howe", "Asia/Kathmandu"):
-        hours = limits.parse_send_hours(text, zone)
+        hours = send_hours.parse_send_hours(text, zone)
         assert hours
         for quarter in range(0, 366 * 96, 7):
             moment = datetime(2026, 1, 1, tzinfo=UTC) + quarter * timedelta(minutes=15)
@@ -420,12 +449,12 @@ def test_unreadable_setting_is_named(setting: str, text: str) -> None:
 
 
 def test_domain_has_a_limited_number_of_conversations(session: Session, now: datetime) -> None:
-    rules = limits.parse_shared_limits("example.org 2 at once")
+    rules = limit_rules.parse_shared_limits("example.org 2 at once")
     both = [*readers(2), *readers(1, "other.example")]
 
     assert [len(held(session, rules, both, now, lease=lease)) for lease in "abca"] == [0, 0, 2, 0]
 
-    limits.end_conversations(session, rules, both, lease="a")
+    shared_limits.end_conversations(session, rules, both, lease="a")
     assert not held(session, rules, both, now, lease="c")
 
 
@@ -464,8 +493,8 @@ def test_many_threads_never_send_more_than_the_rate(
     postgres_url: str, windows: list[int], text: str, begins: int
 ) -> None:
     """Eight threads, each with its own connection, reserve at one moment: 90 go out, or all there are."""
-    slow = SendLimits(warm_up=limits.parse_warm_up("2020-01-01: 90, 500", "UTC"))
-    rules = slow if text == "warm-up" else limits.parse_shared_limits(text)
+    slow = SendLimits(warm_up=parse_warm_up("2020-01-01: 90, 500", "UTC"))
+    rules = slow if text == "warm-up" else limit_rules.parse_shared_limits(text)
     moment = datetime(2020, 1, 1, tzinfo=UTC) + begins * DAY
     engine = db.make_engine(postgres_url)
 
@@ -486,7 +515,7 @@ def test_many_threads_never_send_more_than_the_rate(
 
 
 def test_many_threads_have_no_more_conversations_than_allowed(engine: Engine, now: datetime) -> None:
-    rules = limits.parse_shared_limits("2 at once")
+    rules = limit_rules.parse_shared_limits("2 at once")
 
     def draw(place: int) -> bool:
         with db.write_session(engine) as own:
@@ -501,7 +530,7 @@ def reserve_all(url: str, text: str, moment: datetime, windows: int) -> int:
     sent = 0
     for _window in range(windows):
         with db.write_session(engine) as own:
-            sent += 5 - len(held(own, limits.parse_shared_limits(text), readers(5), moment))
+            sent += 5 - len(held(own, limit_rules.parse_shared_limits(text), readers(5), moment))
     engine.dispose()
     return sent
 
@@ -537,7 +566,7 @@ def test_no_span_sees_more_than_two_seconds_worth_and_what_was_refilled(
 # ── stops ───────────────────────────────────────────────────────────────────────────────────────
 
 
-BRAKES = limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%")
+BRAKES = limit_rules.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%")
 
 
 @pytest.fixture
@@ -580,16 +609,16 @@ def record_failures(
 def test_many_deferrals_stop_digests_once(attempted_letters, session: Session, now: datetime) -> None:
     attempted_letters("accepted", 20)
     attempted_letters("deferred", 19)
-    assert limits.check_thresholds(session, BRAKES, now=now) is None
+    assert check_thresholds(session, BRAKES, now=now) is None
 
     attempted_letters("deferred", 5)
-    surge = limits.check_thresholds(session, BRAKES, now=now)
+    surge = check_thresholds(session, BRAKES, now=now)
 
     assert surge
     assert surge.message == "24 of 44 digests were deferred by the mail server (the limit is 50%)"
-    assert [(stop.scope, stop.reason) for stop in limits.active_stops(session)] == [("bulk", surge.message)]
-    assert limits.check_thresholds(session, BRAKES, now=now) is None
-    assert not limits.threshold_readings(session, BRAKES, now=now + 2 * HOUR)
+    assert [(stop.scope, stop.reason) for stop in active_stops(session)] == [("bulk", surge.message)]
+    assert check_thresholds(session, BRAKES, now=now) is None
+    assert not threshold_readings(session, BRAKES, now=now + 2 * HOUR)
 
 
 def test_few_letters_deferred_again_and_again_stop_nothing(
@@ -607,10 +636,10 @@ def test_few_letters_deferred_again_and_again_stop_nothing(
             now=again,
         )
 
-    assert not limits.threshold_readings(session, BRAKES, now=now)
+    assert not threshold_readings(session, BRAKES, now=now)
 
     attempted_letters("deferred", 20)
-    (surge,) = limits.threshold_readings(session, BRAKES, now=now)
+    (surge,) = threshold_readings(session, BRAKES, now=now)
     assert surge.message.startswith("20 of 20 digests were deferred")
 
 
@@ -621,7 +650,7 @@ def test_first_tries_deferred_by_greylisting_stop_nothing(
     for number in numbers:
         once = outbox.AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted")
         outbox.record_attempts(session, [once], lease="x", now=now)
-    assert not limits.threshold_readings(session, BRAKES, now=now)
+    assert not threshold_readings(session, BRAKES, now=now)
 
     for again in (5 * MINUTE, 15 * MINUTE):
         later = [
@@ -629,7 +658,7 @@ def test_first_tries_deferred_by_greylisting_stop_nothing(
             for number in numbers
         ]
         outbox.record_attempts(session, later, lease="x", now=now + again)
-    (surge,) = limits.threshold_readings(session, BRAKES, now=now + 15 * MINUTE)
+    (surge,) = threshold_readings(session, BRAKES, now=now + 15 * MINUTE)
     assert surge.count == 40
 
 
@@ -642,11 +671,11 @@ def test_many_bounces_stop_mail(
 ) -> None:
     numbers = attempted_letters("accepted", 99)
     record_failures(session, site, numbers[: least - 1], kind, now)
-    assert not limits.threshold_readings(session, BRAKES, now=now)
+    assert not threshold_readings(session, BRAKES, now=now)
 
     record_failures(session, site, numbers[least - 1 : least], kind, now)
-    assert limits.check_thresholds(session, BRAKES, now=now + 20 * HOUR)
-    assert [stop.scope for stop in limits.active_stops(session)] == [scope]
+    assert check_thresholds(session, BRAKES, now=now + 20 * HOUR)
+    assert [stop.scope for stop in active_stops(session)] == [scope]
 
 
 @pytest.mark.parametrize(
@@ -657,8 +686,8 @@ def test_complaints_of_two_people_warn_and_of_ten_stop_digests(
 ) -> None:
     record_failures(session, site, attempted_letters("accepted", 1_000)[:count], FailureKind.COMPLAINT, now)
 
-    assert bool(limits.threshold_warnings(session, now=now)) is warns
-    assert bool(limits.check_thresholds(session, load_settings({}).limits.stop_thresholds, now=now)) is stops
+    assert bool(threshold_warnings(session, now=now)) is warns
+    assert bool(check_thresholds(session, load_settings({}).limits.stop_thresholds, now=now)) is stops
 
 
 @pytest.mark.parametrize("kind", [FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT])
@@ -674,7 +703,7 @@ def test_reports_that_come_after_thousands_more_letters_stop_mail_too(
     numbers = attempted_letters("accepted", 200)  # of which the latest 60 are counted
     record_failures(session, site, numbers[:90:3], kind, now)  # a third of the first
 
-    (surge,) = limits.threshold_readings(session, BRAKES, now=now)
+    (surge,) = threshold_readings(session, BRAKES, now=now)
     assert surge.count >= 10
     assert surge.attempts == 60
 
@@ -683,11 +712,11 @@ def test_threshold_share_is_the_same_for_a_large_service(
     attempted_letters, session: Session, site: Site, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(emergency_stops, "MAX_ATTEMPTS", 200)
-    few = limits.parse_stop_thresholds("complaints 2%, bounces 30%")
+    few = limit_rules.parse_stop_thresholds("complaints 2%, bounces 30%")
     numbers = attempted_letters("accepted", 1000)
     record_failures(session, site, numbers[::100], FailureKind.COMPLAINT, now)  # one in a hundred
 
-    assert limits.threshold_readings(session, few, now=now) == []
+    assert threshold_readings(session, few, now=now) == []
 
 
 def test_late_bounces_of_old_letters_stop_nothing(
@@ -696,20 +725,20 @@ def test_late_bounces_of_old_letters_stop_nothing(
     record_failures(session, site, attempted_letters("accepted", 40, at=now - 2 * DAY), FailureKind.HARD, now)
     attempted_letters("accepted", 40)
 
-    assert not limits.threshold_readings(session, BRAKES, now=now)
+    assert not threshold_readings(session, BRAKES, now=now)
 
 
 def test_after_a_resume_earlier_failures_do_not_count(
     attempted_letters, session: Session, now: datetime
 ) -> None:
     attempted_letters("deferred", 30)
-    limits.check_thresholds(session, BRAKES, now=now)
+    check_thresholds(session, BRAKES, now=now)
 
-    assert limits.lift_stops(session, now=now + SECOND) == 1
-    assert limits.lift_stops(session, now=now + SECOND) == 0
-    assert limits.check_thresholds(session, BRAKES, now=now + 2 * SECOND) is None
+    assert lift_stops(session, now=now + SECOND) == 1
+    assert lift_stops(session, now=now + SECOND) == 0
+    assert check_thresholds(session, BRAKES, now=now + 2 * SECOND) is None
     attempted_letters("deferred", 30, at=now + 3 * SECOND)
-    assert limits.check_thresholds(session, BRAKES, now=now + 4 * SECOND)
+    assert check_thresholds(session, BRAKES, now=now + 4 * SECOND)
 
 
 def test_letters_to_strangers_stop_nothing(
@@ -731,8 +760,8 @@ def test_letters_to_strangers_stop_nothing(
         if kind:
             record_failures(session, site, letters[-40:], kind, now)
 
-    assert limits.threshold_readings(session, BRAKES, now=now, least=dict.fromkeys(BRAKES, 1)) == []
-    assert limits.threshold_warnings(session, now=now) == []
+    assert threshold_readings(session, BRAKES, now=now, least=dict.fromkeys(BRAKES, 1)) == []
+    assert threshold_warnings(session, now=now) == []
 
 
 def test_a_handful_of_readers_who_report_every_digest_stop_nothing(
@@ -743,7 +772,7 @@ def test_a_handful_of_readers_who_report_every_digest_stop_nothing(
         record_failures(session, site, numbers, kind, now)
     record_failures(session, site, numbers[:9], FailureKind.COMPLAINT, now)
 
-    assert limits.threshold_readings(session, BRAKES, now=now) == []
+    assert threshold_readings(session, BRAKES, now=now) == []
 
 
 def confirm_from(
@@ -795,33 +824,35 @@ def test_one_persons_many_addresses_stop_nothing(
     for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT):
         record_failures(session, site, numbers, kind, now)
 
-    found = {reading.what for reading in limits.threshold_readings(session, BRAKES, now=now)}
+    found = {reading.what for reading in threshold_readings(session, BRAKES, now=now)}
     assert found == ({*BRAKES} if stops else set())
-    assert bool(limits.threshold_warnings(session, now=now)) is stops
+    assert bool(threshold_warnings(session, now=now)) is stops
 
 
 def test_thresholds_can_be_disabled_with_never(attempted_letters, session: Session, now: datetime) -> None:
     attempted_letters("deferred", 99)
 
-    assert limits.check_thresholds(session, limits.parse_stop_thresholds("never"), now=now) is None
+    assert check_thresholds(session, limit_rules.parse_stop_thresholds("never"), now=now) is None
 
 
 def test_stop_holds_digests_and_lets_urgent_letters_pass(session: Session, now: datetime) -> None:
-    limits.emergency_stop(session, "too much", scope=limits.BULK, now=now)
+    emergency_stop(session, "too much", scope=BULK, now=now)
 
-    found = limits.reserve(session, SendLimits(), dict(enumerate(readers(2))), now=now, is_urgent=False)
+    found = shared_limits.reserve(
+        session, SendLimits(), dict(enumerate(readers(2))), now=now, is_urgent=False
+    )
     assert found.standstill == found.waits[0] == found.waits[1]
     assert found.waits[0].reason == "stopped: too much"
     assert not held(session, SendLimits(), readers(2), now, is_urgent=True)
 
-    limits.emergency_stop(session, "our own fault", scope=limits.ALL, now=now)
+    emergency_stop(session, "our own fault", scope=ALL, now=now)
     assert len(held(session, SendLimits(), readers(2), now, is_urgent=True)) == 2
 
 
 def test_provider_reply_about_our_quota_is_recognised() -> None:
-    assert limits.throttle_pause("Throttling failure: Daily message quota exceeded.") == HOUR
-    assert limits.throttle_pause("Throttling failure: Maximum sending rate exceeded.") == 15 * SECOND
-    assert limits.throttle_pause("4.2.2 mailbox over quota") is None
+    assert throttle_pause("Throttling failure: Daily message quota exceeded.") == HOUR
+    assert throttle_pause("Throttling failure: Maximum sending rate exceeded.") == 15 * SECOND
+    assert throttle_pause("4.2.2 mailbox over quota") is None
 
 
 def test_old_limits_are_deleted_and_a_warm_up_is_not(session: Session, now: datetime) -> None:
@@ -829,13 +860,13 @@ def test_old_limits_are_deleted_and_a_warm_up_is_not(session: Session, now: date
     held(session, "9/s, 1 at once", readers(1), now, lease="a")
     pause_domain(session, "a@busy.example", now=now)
 
-    assert limits.count_today(session, "answers", "a", most=1, now=now) == 1
-    assert limits.count_today(session, "answers", "a", most=1, now=now) is None
-    limits.delete_old_limits(session, now=now + DAY)
+    assert daily_counts.count_today(session, "answers", "a", most=1, now=now) == 1
+    assert daily_counts.count_today(session, "answers", "a", most=1, now=now) is None
+    shared_limits.delete_old_limits(session, now=now + DAY)
     assert session.query(DailyCount).count() == 1
-    limits.delete_old_limits(session, now=now + 2 * DAY)
+    shared_limits.delete_old_limits(session, now=now + 2 * DAY)
     assert session.query(DailyCount).count() == 0
 
-    assert limits.delete_old_limits(session, now=now + 40 * DAY) == 0
-    assert limits.delete_old_limits(session, now=now + 50 * DAY) == 2
+    assert shared_limits.delete_old_limits(session, now=now + 40 * DAY) == 0
+    assert shared_limits.delete_old_limits(session, now=now + 50 * DAY) == 2
     assert len(held(session, warm_up(": 5, 20"), readers(60), now + 50 * DAY)) == 40

@@ -20,10 +20,12 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Delivery, Lane
-from digest.delivery import delivery_run, limits, outbox
+from digest.delivery import delivery_run, outbox
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.transports import open_transport
-from digest.letters import Templates
+from digest.delivery.limits import emergency_stops
+from digest.delivery.limits.canary import parse_canary
+from digest.delivery.transports.open_transport import open_transport
+from digest.letters.templates import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site.site_profile import Site
 from tests.delivery.test_send_policy import ALARM_DECISION, publish_digests, put_edition
@@ -246,7 +248,7 @@ def test_many_workers_send_a_canary_ahead_and_the_rest_in_time(
     opened, urls = posts
     opened()
     put_edition(session, 100, now)
-    canary = limits.parse_canary("20% for 30 min")
+    canary = parse_canary("20% for 30 min")
     assert canary
     first = sum(canary.is_first(number) for number in session.scalars(select(Delivery.id)))
 
@@ -276,7 +278,7 @@ def test_exceeded_threshold_stops_all_workers_once(
     tried = post.taken.total()
     set_to_work(urls[0], stop_at="deferred 50%", window=25, after=MINUTE)
 
-    assert len(limits.active_stops(session)) == 1
+    assert len(emergency_stops.active_stops(session)) == 1
     assert post.taken.total() == tried < 200
     put_off = [
         reason for reason in session.scalars(select(Delivery.reason)) if reason.startswith("stopped: ")

@@ -15,7 +15,9 @@ from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import domain_pauses, emergency_stops, shared_limits
+from digest.delivery.limits.decisions import ALL
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, operator_acts, subscriber_rows
@@ -65,7 +67,11 @@ def intents(box: Outbox, site: Site, claimed: list[ClaimedDelivery]) -> list[Int
 
 def following(going: list[Intent], *, lease: str, now: datetime) -> NextWindow:
     return NextWindow(
-        intents=going, lease=lease, until=now + outbox.LEASE, now=now, scopes=limits.blocking_scopes(READERS)
+        intents=going,
+        lease=lease,
+        until=now + outbox.LEASE,
+        now=now,
+        scopes=domain_pauses.blocking_scopes(READERS),
     )
 
 
@@ -275,11 +281,11 @@ def test_intent_that_names_no_version_and_no_address_is_not_blocked_by_them(
 
 
 def stop(session: Session, now: datetime) -> None:
-    limits.emergency_stop(session, "a test", scope=limits.ALL, now=now)
+    emergency_stops.emergency_stop(session, "a test", scope=ALL, now=now)
 
 
 def pause(session: Session, now: datetime) -> None:
-    limits.pause_server(session, "example.org", now + MINUTE)
+    shared_limits.pause_server(session, "example.org", now + MINUTE)
 
 
 @pytest.mark.parametrize("happens", [stop, pause])

@@ -14,14 +14,18 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Delivery, Lane, SubscriberState
-from digest.delivery import delivery_run, limits, outbox, send_policy
+from digest.delivery import delivery_run, outbox, send_policy
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.limits import LetterReply, SendLimits
+from digest.delivery.limits import canary, emergency_stops, limit_rules, send_hours, shared_limits, warm_up
+from digest.delivery.limits.domain_pauses import LetterReply
+from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.limits.limiter import STOPPED_PREFIX
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.transports import Message, Outcome, Verdict, parse_mail_url
+from digest.delivery.transports.mail_url import parse_mail_url
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import PoolMember, ServerPool
-from digest.letters import Templates
+from digest.delivery.transports.transport import Message, Outcome, Verdict
+from digest.letters.templates import Templates
 from digest.monitoring import problems
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
@@ -100,7 +104,7 @@ def reasons(session: Session) -> dict[tuple[str, str, int], int]:
 # ── hours ───────────────────────────────────────────────────────────────────────────────────────
 
 
-NIGHT = SendLimits(hours=limits.parse_send_hours("10:00-22:00", "UTC"))
+NIGHT = SendLimits(hours=send_hours.parse_send_hours("10:00-22:00", "UTC"))
 
 
 def test_digests_wait_for_the_morning_and_urgent_letters_do_not(put, deliver, session: Session) -> None:
@@ -132,7 +136,7 @@ def test_letter_that_expires_before_the_morning_ends_with_both_reasons(
 
 
 def test_letters_beyond_a_rate_wait_without_using_up_attempts(put, deliver, session: Session) -> None:
-    rules = SendLimits(rates=limits.parse_rates("30/s"))
+    rules = SendLimits(rates=limit_rules.parse_rates("30/s"))
     put(130)
 
     first = deliver(rules, window=20)
@@ -147,7 +151,7 @@ def test_letters_beyond_a_rate_wait_without_using_up_attempts(put, deliver, sess
 def test_worker_waits_for_tokens_itself_and_uses_the_whole_rate(
     put, deliver, session: Session, now: datetime, text: str
 ) -> None:
-    clock, (rate,) = Clock(now), limits.parse_rates(text)
+    clock, (rate,) = Clock(now), limit_rules.parse_rates(text)
     put(300)
 
     assert deliver(SendLimits(rates=(rate,)), clock=clock, sleep=clock.wait) == DeliveryReport(sent=300)
@@ -161,7 +165,7 @@ def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_a
     put(200)
 
     found = deliver(
-        SendLimits(rates=limits.parse_rates("10/s")), clock=clock, sleep=clock.wait, max_time=5 * SECOND
+        SendLimits(rates=limit_rules.parse_rates("10/s")), clock=clock, sleep=clock.wait, max_time=5 * SECOND
     )
 
     assert 65 <= found.sent <= 75
@@ -186,7 +190,7 @@ def test_worker_waiting_for_tokens_renews_its_lease(
             held = select(Delivery.lease, Delivery.leased_until).where(Delivery.state == "claimed")
             seen.update((row[0], row[1]) for row in other.execute(held))
 
-    rules = SendLimits(rates=limits.parse_rates("2/s"))
+    rules = SendLimits(rates=limit_rules.parse_rates("2/s"))
     assert deliver(rules, clock=clock, sleep=sleep) == DeliveryReport(sent=60)
 
     assert sum(clock.waits) > 25
@@ -199,7 +203,7 @@ def test_stopped_worker_waits_for_no_token(put, deliver, session: Session, now: 
     put(50)
 
     deliver(
-        SendLimits(rates=limits.parse_rates("1/s")),
+        SendLimits(rates=limit_rules.parse_rates("1/s")),
         clock=clock,
         sleep=clock.wait,
         is_stopping=lambda: sum(clock.waits) > 0,
@@ -219,7 +223,7 @@ def test_urgent_letter_overtakes_a_worker_that_waits_for_tokens(
             put(1, lane=Lane.PROMPT)
         clock.wait(seconds)
 
-    deliver(SendLimits(rates=limits.parse_rates("2/s")), transport=memory, clock=clock, sleep=sleep)
+    deliver(SendLimits(rates=limit_rules.parse_rates("2/s")), transport=memory, clock=clock, sleep=sleep)
 
     assert [message.recipient for message in memory.messages].index("r30@example.org") < 12
 
@@ -228,12 +232,14 @@ def test_worker_does_not_wait_for_a_very_slow_rate(put, deliver, session: Sessio
     clock = Clock(now)
     put(5)
 
-    assert deliver(SendLimits(rates=limits.parse_rates("2/min")), clock=clock, sleep=clock.wait).sent == 1
+    assert (
+        deliver(SendLimits(rates=limit_rules.parse_rates("2/min")), clock=clock, sleep=clock.wait).sent == 1
+    )
     assert sum(clock.waits) == 0
 
 
 def test_used_up_warm_up_postpones_all_digests_to_midnight(put, deliver, session: Session) -> None:
-    rules = SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 5, 20", "UTC"))
+    rules = SendLimits(warm_up=warm_up.parse_warm_up("2026-11-20: 5, 20", "UTC"))
     put(12)
     put(3, lane=Lane.PROMPT)
 
@@ -338,10 +344,12 @@ def test_refused_login_pauses_all_workers_and_uses_up_no_attempt(put, deliver, s
 @pytest.mark.parametrize(
     "rules",
     [
-        SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 6, 20", "UTC")),
-        SendLimits(rates=limits.parse_rates("6/day")),
-        SendLimits(rates=limits.parse_rates("9/day, example.org 6/h")),
-        SendLimits(rates=limits.parse_rates("3/s"), warm_up=limits.parse_warm_up("2026-11-20: 9", "UTC")),
+        SendLimits(warm_up=warm_up.parse_warm_up("2026-11-20: 6, 20", "UTC")),
+        SendLimits(rates=limit_rules.parse_rates("6/day")),
+        SendLimits(rates=limit_rules.parse_rates("9/day, example.org 6/h")),
+        SendLimits(
+            rates=limit_rules.parse_rates("3/s"), warm_up=warm_up.parse_warm_up("2026-11-20: 9", "UTC")
+        ),
         SendLimits(servers=parse_mail_url("smtp://a:25?rate=6/h").shares),
     ],
 )
@@ -360,9 +368,9 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
 ) -> None:
     text = "60/day, example.org 50/h, 8 at once"
     rules = SendLimits(
-        rates=limits.parse_rates(text),
-        conversation_limits=limits.parse_conversation_limits(text),
-        warm_up=limits.parse_warm_up("2026-11-20: 55", "UTC"),
+        rates=limit_rules.parse_rates(text),
+        conversation_limits=limit_rules.parse_conversation_limits(text),
+        warm_up=warm_up.parse_warm_up("2026-11-20: 55", "UTC"),
     )
     sound, chance = MemoryTransport(), Random(7)
 
@@ -398,7 +406,7 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
 def test_day_on_which_no_server_answered_does_not_count_in_the_warm_up(
     put, deliver, session: Session
 ) -> None:
-    rules = SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 5, 20", "UTC"))
+    rules = SendLimits(warm_up=warm_up.parse_warm_up("2026-11-20: 5, 20", "UTC"))
     put(12)
     deliver(rules, transport=AbsentServer())
 
@@ -406,7 +414,7 @@ def test_day_on_which_no_server_answered_does_not_count_in_the_warm_up(
 
 
 def test_alarm_takes_no_tokens_and_releases_none(put, deliver, session: Session) -> None:
-    rules = SendLimits(rates=limits.parse_rates("3/day"))
+    rules = SendLimits(rates=limit_rules.parse_rates("3/day"))
     put(2)
     deliver(rules)
     put(1, letter="alarm", lane=Lane.PROMPT)
@@ -429,7 +437,7 @@ def test_letter_takes_tokens_once_if_the_server_closed_the_connection_before_it(
 
     put(9)
 
-    assert deliver(SendLimits(rates=limits.parse_rates("9/day")), transport=Weary(), window=5).sent == 9
+    assert deliver(SendLimits(rates=limit_rules.parse_rates("9/day")), transport=Weary(), window=5).sent == 9
 
 
 def test_letter_that_another_worker_took_over_uses_no_token(put, deliver, session: Session) -> None:
@@ -445,7 +453,9 @@ def test_letter_that_another_worker_took_over_uses_no_token(put, deliver, sessio
 
     put(6)
 
-    assert deliver(SendLimits(rates=limits.parse_rates("5/day")), transport=Overtaken(), window=2).sent == 5
+    assert (
+        deliver(SendLimits(rates=limit_rules.parse_rates("5/day")), transport=Overtaken(), window=2).sent == 5
+    )
 
 
 # ── domains that defer ──────────────────────────────────────────────────────────────────────────
@@ -482,7 +492,7 @@ def test_accepted_letter_between_deferrals_keeps_a_domain_from_being_paused(
     some.answers.pop("r4@example.org")
 
     assert deliver(SendLimits(), transport=some, window=9).sent == 1
-    assert limits.active_pauses(session, now=A_YEAR_LATER) == {}
+    assert shared_limits.active_pauses(session, now=A_YEAR_LATER) == {}
 
 
 def test_accepted_letter_resets_the_strikes_of_a_domain(
@@ -491,7 +501,7 @@ def test_accepted_letter_resets_the_strikes_of_a_domain(
     def strike(after: timedelta) -> timedelta:
         put(5)
         deliver(SendLimits(), after, transport=refusing(999, 421, "4.7.28 unusual rate"))
-        return limits.active_pauses(session, now=now + after)["example.org"] - now - after
+        return shared_limits.active_pauses(session, now=now + after)["example.org"] - now - after
 
     assert strike(timedelta()) == 5 * MINUTE
     assert strike(30 * MINUTE) == 10 * MINUTE
@@ -519,7 +529,7 @@ def test_domain_that_limits_our_rate_is_paused_though_it_accepted_second_tries(
     put(5)
     deliver(SendLimits(), 9 * MINUTE, transport=refusing(99, 451, "4.7.650 rate limited"))
 
-    assert list(limits.active_pauses(session, now=now + 9 * MINUTE)) == ["example.org"]
+    assert list(shared_limits.active_pauses(session, now=now + 9 * MINUTE)) == ["example.org"]
 
 
 # ── conversations ───────────────────────────────────────────────────────────────────────────────
@@ -528,11 +538,11 @@ def test_domain_that_limits_our_rate_is_paused_though_it_accepted_second_tries(
 def test_run_ends_its_conversation_with_a_domain_when_its_window_is_settled(
     put, deliver, session: Session
 ) -> None:
-    rules = SendLimits(conversation_limits=limits.parse_conversation_limits("1 at once"))
+    rules = SendLimits(conversation_limits=limit_rules.parse_conversation_limits("1 at once"))
     put(9)
 
     assert deliver(rules, window=3) == DeliveryReport(sent=9)
-    late = limits.reserve(session, rules, {1: "a@example.org"}, now=datetime(2026, 11, 20, 8, tzinfo=UTC),
+    late = shared_limits.reserve(session, rules, {1: "a@example.org"}, now=datetime(2026, 11, 20, 8, tzinfo=UTC),
                       is_urgent=False, lease="another").waits  # fmt: skip
     assert not late
 
@@ -570,7 +580,7 @@ def taken_up(session: Session) -> tuple[int, int]:
 
 
 def test_canary_goes_ahead_and_the_rest_follows(edition, deliver, session: Session) -> None:
-    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    rules = SendLimits(canary=canary.parse_canary("20% for 30 min"))
     edition(100)
 
     deliver(rules)  # without a press they cannot be rendered; that they were tried is what counts
@@ -588,7 +598,7 @@ def test_canary_goes_ahead_and_the_rest_follows(edition, deliver, session: Sessi
 def test_small_edition_needs_no_canary(edition, deliver, session: Session) -> None:
     edition(20)
 
-    deliver(SendLimits(canary=limits.parse_canary("20% for 30 min")))
+    deliver(SendLimits(canary=canary.parse_canary("20% for 30 min")))
 
     assert taken_up(session) == (20, 0)
 
@@ -596,7 +606,7 @@ def test_small_edition_needs_no_canary(edition, deliver, session: Session) -> No
 def test_edition_with_few_due_at_first_has_its_canary_when_many_are(
     deliver, session: Session, now: datetime
 ) -> None:
-    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    rules = SendLimits(canary=canary.parse_canary("20% for 30 min"))
     put_edition(session, 20, now)  # readers whose morning comes first
     deliver(rules)
     assert taken_up(session) == (20, 0)
@@ -612,9 +622,9 @@ def test_edition_with_few_due_at_first_has_its_canary_when_many_are(
 def test_canary_written_by_a_fast_clock_waits_no_longer_than_another(
     edition, deliver, session: Session
 ) -> None:
-    rules = SendLimits(canary=limits.parse_canary("20% for 30 min"))
+    rules = SendLimits(canary=canary.parse_canary("20% for 30 min"))
     edition(100)
-    limits.canary_waits(session, rules, ["daily-2026-11-20"], due=100, now=A_YEAR_LATER)
+    shared_limits.canary_waits(session, rules, ["daily-2026-11-20"], due=100, now=A_YEAR_LATER)
     session.commit()
 
     deliver(rules)
@@ -626,7 +636,7 @@ def test_canary_written_by_a_fast_clock_waits_no_longer_than_another(
 # ── stops ───────────────────────────────────────────────────────────────────────────────────────
 
 
-BRAKES = SendLimits(stop_thresholds=limits.parse_stop_thresholds("deferred 50%, policy 20%"))
+BRAKES = SendLimits(stop_thresholds=limit_rules.parse_stop_thresholds("deferred 50%, policy 20%"))
 
 
 def publish_digests(engine: Engine, site: Site, templates: Templates, count: int) -> None:
@@ -667,8 +677,8 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
     put(1, lane=Lane.PROMPT)
     assert deliver(BRAKES, 2 * MINUTE) == DeliveryReport(sent=1)
 
-    limits.lift_stops(session, now=now + 3 * MINUTE)
-    assert outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now + 3 * MINUTE) == 40
+    emergency_stops.lift_stops(session, now=now + 3 * MINUTE)
+    assert outbox.make_due(session, reason=STOPPED_PREFIX, now=now + 3 * MINUTE) == 40
     session.commit()
     assert deliver(BRAKES, 3 * MINUTE).sent == 40
 
@@ -743,4 +753,4 @@ def test_workers_slowed_down_by_the_same_domains_do_not_deadlock(engine: Engine,
         list(pool.map(work, [domains, domains[::-1]]))
 
     with db.write_session(engine) as own:
-        assert len(limits.active_pauses(own, now=now + 6 * HOUR)) == 20
+        assert len(shared_limits.active_pauses(own, now=now + 6 * HOUR)) == 20

@@ -6,18 +6,18 @@ import io
 from datetime import date
 from pathlib import Path
 
-from digest.dumps import formats, laws
+from digest.dumps import laws
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import DumpReading, RecordProblem
 
 SHARED = Path(__file__).parents[3] / "shared"
 DAY = date(2026, 11, 20)
 
 
-def reading(
-    content: str | bytes, *, observed_on: date = DAY, format: str | None = None
-) -> formats.DumpReading:
+def reading(content: str | bytes, *, observed_on: date = DAY, format: str | None = None) -> DumpReading:
     """Read a dump from memory."""
     raw = content.encode() if isinstance(content, str) else content
-    return formats.read(io.BytesIO(raw), name="dump", observed_on=observed_on, format=format)
+    return recognition.read(io.BytesIO(raw), name="dump", observed_on=observed_on, format=format)
 
 
 def items(content: str | bytes, **options: object) -> list[object]:
@@ -28,7 +28,7 @@ def items(content: str | bytes, **options: object) -> list[object]:
 def doubts(content: str | bytes, **options: object) -> list[str]:
     """Return why a dump would be held."""
     found = laws.checked(reading(content, **options))  # type: ignore[arg-type]
-    return [one.reason for one in found if isinstance(one, formats.RecordProblem) and one.is_doubt]
+    return [one.reason for one in found if isinstance(one, RecordProblem) and one.is_doubt]
 
 
 def abstract(subject: str) -> str:

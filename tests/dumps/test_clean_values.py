@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from digest.papers import Announcement, Organization, Record
+from digest.papers.paper_record import Announcement, Organization, Record
 from tests.dumps import items
 
 NO = ("nan", "NaN", "null", "None", "N/A", "-", "[]")

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from digest.dumps.formats import RecordProblem, decompression, json_stream, utf16
-from digest.dumps.formats.reader_interface import DumpInput
+from digest.dumps.formats import decompression, json_stream, utf16
+from digest.dumps.formats.reader_interface import DumpInput, RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import DAY, items, reading
 from tests.dumps.test_formats import HF
 

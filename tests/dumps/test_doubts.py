@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_count
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, blocks, doubts, headings, items, meta, reading
 
 SUBJECTS = ("gravel", "kites", "owls", "fog", "bells", "moss", "tides", "looms")

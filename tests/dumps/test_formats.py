@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from digest.dumps import formats
-from digest.dumps.formats import RecordProblem, field_parsing
+from digest.dumps.formats import field_parsing
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.dumps.formats.recognition import FORMATS
 from digest.errors import BadField, UnreadableDump
-from digest.papers import Announcement, Organization, Record
+from digest.papers.paper_record import Announcement, Organization, Record
 from tests.dumps import abstract, blocks, items, meta, pairs, reading
 
 GRAVEL = abstract("gravel")
@@ -158,7 +159,7 @@ def test_a_format_is_recognised_by_what_it_contains(content: str, format: str) -
     assert reading(content).format == format
     assert reading(gzip.compress(content.encode())).format == format
     assert reading(content.encode("utf-16")).format == format
-    assert format in {known.NAME for known in formats.FORMATS}
+    assert format in {known.NAME for known in FORMATS}
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
@@ -492,7 +493,7 @@ def test_a_file_compressed_twice_is_refused() -> None:
 
 
 def test_own_columns_can_give_every_figure_that_filters_use() -> None:
-    from digest.topics.clauses import SIGNALS
+    from digest.topics.clauses.field_names import SIGNALS
 
     figures = dict(zip(SIGNALS, range(10, 30), strict=False))
 

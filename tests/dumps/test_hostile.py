@@ -14,10 +14,13 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.dumps import formats, laws
-from digest.dumps.formats import RecordProblem
+from digest.dumps import laws
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.dumps.formats.recognition import FORMATS
 from digest.errors import UnreadableDump
-from digest.papers import Record, display
+from digest.papers.display_text import display
+from digest.papers.paper_record import Record
 from tests.dumps import DAY, abstract, items, meta, reading
 from tests.dumps.test_formats import BIB, CSV, HF, ITEM, KAGGLE, LISTING, NBIB, RIS, RSS
 from tests.support import paper_pages
@@ -59,7 +62,7 @@ GOOD = {
 
 def test_there_is_a_good_dump_of_every_format() -> None:
     assert {format: reading(content).format for format, content in GOOD.items()} == {
-        format.NAME: format.NAME for format in formats.FORMATS
+        format.NAME: format.NAME for format in FORMATS
     }
     assert all(isinstance(item, Record) for content in GOOD.values() for item in items(content))
 
@@ -211,7 +214,7 @@ def mangled(draw: st.DrawFn) -> tuple[str, bytes]:
 def read_whatever(content: bytes, format: str | None) -> None:
     """Read a dump to its end, and check every item."""
     try:
-        found = formats.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
+        found = recognition.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
         for item in laws.checked(found):
             if isinstance(item, RecordProblem):
                 assert item.reason

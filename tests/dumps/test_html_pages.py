@@ -7,10 +7,10 @@ from email.message import EmailMessage
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
 from digest.dumps.formats.mail_page import page_in_mail
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, items, reading
 from tests.dumps.test_formats import LISTING
 from tests.support.flattening_scores import score

@@ -27,7 +27,7 @@ from digest.dumps.intake import (
 )
 from digest.errors import NotFound, UnreadableDump
 from digest.monitoring import problems
-from digest.papers import catalog
+from digest.papers.catalog import queries
 from tests.dumps import abstract, blocks, meta, pairs
 
 NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
@@ -100,7 +100,7 @@ def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> No
     )
 
     assert (second.new, second.updated) == (1, 1)
-    kites = catalog.find(session, KITES[0])
+    kites = queries.find(session, KITES[0])
     assert (kites.n_authors, kites.published, kites.signals) == (4, date(2026, 11, 3), {"comments": 7.0})
 
 
@@ -110,7 +110,7 @@ def test_papers_are_first_seen_on_the_given_date(session: Session, folder: Path)
     )
 
     assert (loaded.date, loaded.problems) == (date(2026, 11, 18), ())
-    assert {paper.first_seen_at for paper in catalog.papers(session)} == {datetime(2026, 11, 18, tzinfo=UTC)}
+    assert {paper.first_seen_at for paper in queries.papers(session)} == {datetime(2026, 11, 18, tzinfo=UTC)}
 
 
 def test_without_a_date_papers_are_first_seen_now_and_the_dump_has_its_file_s_day(
@@ -122,7 +122,7 @@ def test_without_a_date_papers_are_first_seen_now_and_the_dump_has_its_file_s_da
     loaded = load_dump.load(session, path, now=NOW)
 
     assert loaded.date == date(2026, 11, 17)
-    assert {paper.first_seen_at for paper in catalog.papers(session)} == {NOW}
+    assert {paper.first_seen_at for paper in queries.papers(session)} == {NOW}
 
 
 def test_a_dry_run_reports_the_result_and_stores_nothing(session: Session, folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder
 
     assert (loaded.state, loaded.rejected) == (DumpState.REJECTED, 2)
     assert loaded.reason.startswith("2 of its 3 records are invalid; the first is on line 3:")
-    assert catalog.papers(session) == []
+    assert queries.papers(session) == []
     assert len(session.scalars(select(ProblemRow)).all()) == 3
 
 
@@ -194,7 +194,7 @@ def test_an_interrupted_load_of_a_large_dump_continues(
     again = load_dump.load(session, path, now=NOW)
 
     assert (again.state, again.papers, again.new) == (DumpState.LOADED, 2600, 600)
-    assert len(catalog.papers(session)) == 2600
+    assert len(queries.papers(session)) == 2600
 
 
 def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Path) -> None:
@@ -213,7 +213,7 @@ def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Pat
 
     assert sum(loaded.new for loaded in found) == 1501
     with db.read_session(engine) as session:
-        assert len(catalog.papers(session)) == 1501
+        assert len(queries.papers(session)) == 1501
     assert sorted(path.name for path in (folder / "done").iterdir()) == ["a.txt", "b.txt"]
 
 
@@ -277,7 +277,7 @@ def test_links_pipes_and_sockets_are_never_opened(
     }
     assert (folder / "rejected" / "link.txt").is_symlink()
     assert secret.exists()
-    assert len(catalog.papers(session)) == 2
+    assert len(queries.papers(session)) == 2
 
 
 def test_a_refused_pipe_is_closed(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_removing_samples_leaves_only_real_papers(session: Session, folder: Path
 
     sample_content.remove_samples(session)
 
-    assert [paper.title for paper in catalog.papers(session)] == [KITES[0], OWLS[0]]
+    assert [paper.title for paper in queries.papers(session)] == [KITES[0], OWLS[0]]
     assert session.scalars(select(DumpRow.is_sample)).all() == [False]
 
 
@@ -356,7 +356,7 @@ def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folde
     assert (held.state, held.papers) == (DumpState.HELD, 0)
     assert held.reason.startswith("The dump is incomplete: the file ends in the middle of its list (line 1).")
     assert "None of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
-    assert catalog.papers(session) == []
+    assert queries.papers(session) == []
     assert load_dump.load(session, aside, now=NOW, incomplete_ok=True).new == 1
     assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
 
@@ -405,14 +405,14 @@ def test_the_date_in_a_dump_wins_over_the_option_with_a_remark(session: Session,
 
     assert (loaded.date, loaded.new, loaded.rejected) == (date(2026, 11, 16), 1, 0)
     assert [problem.line for problem in loaded.problems] == [0]
-    assert {paper.first_seen_at.date() for paper in catalog.papers(session)} == {date(2026, 11, 16)}
+    assert {paper.first_seen_at.date() for paper in queries.papers(session)} == {date(2026, 11, 16)}
 
 
 def test_history_is_not_news(session: Session, folder: Path) -> None:
     load_dump.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, as_history=True)
 
-    assert catalog.papers(session, news_only=True) == []
-    assert len(catalog.papers(session)) == 2
+    assert queries.papers(session, news_only=True) == []
+    assert len(queries.papers(session)) == 2
 
 
 def test_an_empty_list_is_loaded_without_an_error(session: Session, folder: Path) -> None:
@@ -509,7 +509,7 @@ def test_a_short_list_beside_a_long_one_is_usual_too(session: Session, folder: P
 
 
 def first_seen(session: Session, title: str) -> datetime:
-    return catalog.find(session, title).first_seen_at
+    return queries.find(session, title).first_seen_at
 
 
 def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
@@ -522,7 +522,7 @@ def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
 
     loaded = retry_dump.retry(session, held.id, now=days_later, incomplete_ok=True)
 
-    (paper,) = catalog.papers(session, news_only=True)
+    (paper,) = queries.papers(session, news_only=True)
     assert (loaded.date, paper.first_seen_at) == (date(2026, 11, 20), days_later)
     row = session.get_one(DumpRow, held.id)
     assert row.observed_at == datetime(2026, 11, 20, tzinfo=UTC)  # its figures are of its day
@@ -534,9 +534,9 @@ def test_a_dump_released_as_history_keeps_its_day(session: Session, folder: Path
 
     retry_dump.retry(session, held.id, now=NOW + timedelta(days=3), incomplete_ok=True, as_history=True)
 
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
     assert paper.first_seen_at == datetime(2026, 11, 20, tzinfo=UTC)
-    assert catalog.papers(session, news_only=True) == []
+    assert queries.papers(session, news_only=True) == []
 
 
 def test_a_dump_that_is_held_again_keeps_its_day(session: Session, folder: Path) -> None:

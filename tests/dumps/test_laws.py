@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import date
 
 from digest.dumps import laws
-from digest.dumps.formats import RecordProblem
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.dumps.laws import plausibility
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, doubts, reading
 
 SUBJECTS = [

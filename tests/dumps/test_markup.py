@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, items
 
 SUBJECTS = ("gravel", "kites", "owls", "fog")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
-from digest.papers import Record
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, items
 
 GRAVEL = abstract("gravel")

@@ -6,9 +6,10 @@ from datetime import date
 
 import pytest
 
-from digest.dumps.formats import RecordProblem, page_copy, page_segments
+from digest.dumps.formats import page_copy, page_segments
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, blocks, doubts, items, meta, reading
 
 SUBJECTS = ("gravel", "kites", "owls", "fog", "bells")

@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
 from digest.dumps.formats.page_metadata import parse_figure
-from digest.papers import Organization, Record
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Organization, Record
 from tests.dumps import items, pairs, reading
 from tests.dumps.test_page_shapes import ABSTRACTS, IDS, INBOX, TITLES, YEARLESS, meta, wrapped
 

@@ -11,8 +11,8 @@ from datetime import date
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
-from digest.papers import Record, title_key
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Record, title_key
 from tests.dumps import abstract, items, reading
 
 TITLES = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Organization, Record
+from digest.papers.paper_record import Organization, Record
 from tests.dumps import abstract, blocks, items, meta, pairs, reading
 
 TIDES = ("Tidal Sorting of Loose Gravel", abstract("gravel"))

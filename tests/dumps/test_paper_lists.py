@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
-from digest.papers import Record
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, items, reading
 
 GRAVEL = abstract("gravel")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
-from digest.papers import Organization, Record
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Organization, Record
 from tests.dumps import abstract, items
 from tests.dumps.test_formats import HF, KAGGLE, LISTING, RIS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.dumps.formats import FORMATS
+from digest.dumps.formats.recognition import FORMATS
 from digest.dumps.formats.refused_formats import REFUSED
 from digest.dumps.laws.conservation import TEXT_FORMATS
 from digest.errors import UnreadableDump

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from digest.dumps import formats
-from digest.dumps.formats import Header, RecordProblem
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import Header, RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Announcement, Organization, Record
+from digest.papers.paper_record import Announcement, Organization, Record
 from tests.dumps import DAY, SHARED
 
 SAMPLES = SHARED / "samples"
@@ -25,7 +25,7 @@ if not SAMPLES.is_dir():
 
 def read(name: str) -> tuple[str, Header, list[Record]]:
     with (SAMPLES / name).open("rb") as stream:
-        reading = formats.read(stream, name=name, observed_on=DAY)
+        reading = recognition.read(stream, name=name, observed_on=DAY)
         records = list(reading.records)
     assert not [record for record in records if isinstance(record, RecordProblem) and not record.is_remark]
     return reading.format, reading.header, [record for record in records if isinstance(record, Record)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from digest.dumps import formats
-from digest.papers import Record
+from digest.dumps.formats import recognition
+from digest.papers.paper_record import Record
 from tests.dumps import SHARED
 
 SEEDS = sorted((SHARED / "seeds").glob("*.txt")) if (SHARED / "seeds").is_dir() else []
@@ -25,7 +25,7 @@ def test_every_field_of_every_paper_is_exact(path: Path) -> None:
     truth = [json.loads(line) for line in path.with_suffix(".truth.jsonl").read_text().splitlines()]
 
     with path.open("rb") as stream:
-        records = list(formats.read(stream, name=path.name, observed_on=OBSERVED_ON).records)
+        records = list(recognition.read(stream, name=path.name, observed_on=OBSERVED_ON).records)
 
     assert [as_truth(record) for record in records] == [without_print(paper) for paper in truth]
 

@@ -14,10 +14,11 @@ from digest.db.tables import DumpState, PressRow
 from digest.dumps.intake import load_dump as loading
 from digest.dumps.intake import retry_dump
 from digest.dumps.intake.load_report import LoadResult
-from digest.letters import Templates
 from digest.letters.press import press_value
+from digest.letters.templates import Templates
 from digest.monitoring import problems
-from digest.publishing import why
+from digest.publishing.why import explain_paper
+from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site.site_profile import Site
 from tests.dumps.test_formats import LISTING
 from tests.support.publishing_world import PublishingWorld, at
@@ -232,9 +233,9 @@ def release(world: PublishingWorld, dump: LoadResult, moment: str, *, as_history
         retry_dump.retry(session, dump.id, now=at(moment), incomplete_ok=True, as_history=as_history)
 
 
-def answer(world: PublishingWorld, title: str, moment: str) -> why.WhyAnswer:
+def answer(world: PublishingWorld, title: str, moment: str) -> WhyAnswer:
     with db.read_session(world.engine) as session:
-        return why.why(
+        return explain_paper.why(
             session, site=world.site, templates=world.templates, caches=CACHES, email="alice@example.org",
             reference=title, now=at(moment),
         )  # fmt: skip
@@ -268,7 +269,7 @@ def test_papers_of_a_released_list_are_in_the_next_digest_once_and_why_explains_
         title for papers in world.digest("alice@example.org", "daily-2026-11-20").values() for title in papers
     ]
     assert shown.count("Tidal Sorting of Gravel") == 1
-    assert before.json["cause"] == why.WhyCause.NOT_DUE
+    assert before.json["cause"] == WhyCause.NOT_DUE
     assert before.lines[1].startswith(
         f"its list of 2026-11-17 was loaded on 2026-11-19 10:00 UTC (dump {held.id})"
     )

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record, id_in
+from digest.papers.identifiers import id_in
+from digest.papers.paper_record import Record
 from tests.dumps import abstract, items, reading
 
 GRAVEL = abstract("gravel")

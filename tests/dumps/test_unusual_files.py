@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from digest.dumps.formats import RecordProblem, decompression, utf16
+from digest.dumps.formats import decompression, utf16
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Announcement, Record
+from digest.papers.paper_record import Announcement, Record
 from tests.dumps import abstract, items, reading
 from tests.dumps.test_formats import ITEM, LISTING, RIS, RSS
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Base, Subscriber, SubscriberState
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.signed_replies import ADA

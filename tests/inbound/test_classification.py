@@ -31,7 +31,7 @@ from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
 from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.settings import Settings, load_settings
 from digest.site import links
 from digest.site.site_profile import Site

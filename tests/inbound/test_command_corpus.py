@@ -16,7 +16,7 @@ from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.inbound.command_corpus import (

@@ -16,7 +16,7 @@ from digest import db
 from digest.db.tables import Delivery, SignUp
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 from digest.subscribers import confirmations, subscriber_rows, subscriber_topics, unsubscribe_and_undo

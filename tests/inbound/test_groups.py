@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import publishing
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables import (
@@ -28,8 +27,10 @@ from digest.db.tables import (
 from digest.errors import BadField
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.letters import Templates
-from digest.papers import Record, catalog
+from digest.letters.templates import Templates
+from digest.papers.catalog import match_or_add_records
+from digest.papers.paper_record import Record
+from digest.publishing import digest_preview, publish_due
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
@@ -81,7 +82,7 @@ def papers(session: Session, now: datetime) -> None:
         Record(title=f"Flow matching in {number} lines", ids={"arxiv": f"2611.0{number:04}"})
         for number in range(1, 13)
     ]
-    catalog.add(session, records, dump=dump)
+    match_or_add_records.add(session, records, dump=dump)
     session.commit()
 
 
@@ -90,7 +91,7 @@ def digest(
     session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
 ) -> EmailMessage:
     """The digest that the group gets."""
-    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     (message,) = deliver_due(session, site=site, templates=templates, now=now)
     return message
 
@@ -173,7 +174,7 @@ def test_a_group_is_not_asked_whether_it_still_reads_but_its_owner_is(
         )
     )  # fmt: skip
     session.commit()
-    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     (message,) = deliver_due(session, site=site, templates=templates, now=now)
 
     still_reading.send_letters(session, site, now=now + timedelta(hours=1))
@@ -214,10 +215,10 @@ def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
     group.next_due_at = now
     session.commit()
 
-    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
 
     assert letters(session) == [("digest", GROUP), ("nothing_today", OWNER)]
-    found = publishing.preview(
+    found = digest_preview.preview(
         session, site=site, templates=templates, caches=CACHES, email=GROUP, now=now + timedelta(days=1)
     )
     assert f"To: {OWNER}".encode() in found.message

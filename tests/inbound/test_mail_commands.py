@@ -34,7 +34,8 @@ from digest.inbound.mail_commands import (
 )
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
-from digest.letters import Templates, render_letter
+from digest.letters.letter_rendering import render_letter
+from digest.letters.templates import Templates
 from digest.settings import load_settings
 from digest.site import links
 from digest.site.site_profile import Site

@@ -14,7 +14,7 @@ from digest import db
 from digest.db.tables import Subscriber
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.papers.catalog import hidden_papers
 from digest.site.site_profile import Site
 from digest.subscribers import saved_papers, subscriber_rows, subscriber_topics

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from shutil import which
 
-from digest.letters import RenderedLetter
+from digest.letters.mime import RenderedLetter
 from tests.judge.browser import WIDTHS, lighten
 from tests.judge.letter_screenshots import all_cases, digest_eml, of_letters
 from tests.judge.letter_variants import letter_variants

@@ -13,22 +13,17 @@ from msgspec import structs
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
 from digest.inbound import mail_commands, mail_without_command, reader_commands
-from digest.letters import (
-    Personalization,
-    RenderedLetter,
-    Templates,
-    build_message,
-    figures_in_words,
-    list_headers,
-    make_card,
-    render_letter,
-    reply_headers,
-)
+from digest.letters import figures_in_words
+from digest.letters.cards import make_card
+from digest.letters.headers import list_headers, reply_headers
+from digest.letters.letter_rendering import Personalization, render_letter
+from digest.letters.mime import RenderedLetter, build_message
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.reason_lines import ReasonLine
+from digest.letters.templates import Templates
 from digest.monitoring import weekly_report
 from digest.monitoring.activity import Activity, Series
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.site.site_profile import Site
 from tests.judge.browser import WIDTHS, photograph
 from tests.letters.invented_papers import (

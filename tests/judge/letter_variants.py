@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import structs
 
 from digest.editions.compose import Digest, FollowUp, Section
-from digest.letters import RenderedLetter, figures_in_words
-from digest.papers import Organization, Paper
+from digest.letters import figures_in_words
+from digest.letters.mime import RenderedLetter
+from digest.papers.paper_record import Organization, Paper
 from tests.judge.letter_screenshots import (
     PACK,
     PAPER_TOKEN,

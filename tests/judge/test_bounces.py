@@ -31,7 +31,7 @@ from digest.bounces.report_parser import Failure, MailReport, NoActionNeeded
 from digest.db.tables import BounceRow, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.mail.mail_parsing import parse_message
 from digest.settings import load_settings
 from digest.site.site_profile import Site

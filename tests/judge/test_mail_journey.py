@@ -18,15 +18,16 @@ import dkim
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, publishing
+from digest import db
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.dumps.intake import load_dump
-from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
+from digest.letters.templates import Templates
+from digest.publishing import publish_due
 from digest.settings import load_settings
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, subscriber_topics
@@ -128,7 +129,7 @@ class Correspondence:
         assert due
         self.later = due + timedelta(minutes=1) - datetime.now(UTC)
         with db.write_session(self.engine) as session:
-            publishing.publish(
+            publish_due.publish(
                 session,
                 site=self.site,
                 templates=self.templates,

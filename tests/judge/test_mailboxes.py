@@ -16,16 +16,17 @@ import dkim
 import pytest
 from sqlalchemy import select
 
-from digest import db, publishing
+from digest import db
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
-from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
+from digest.letters.templates import Templates
 from digest.process import failpoints
+from digest.publishing import publish_due
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT
@@ -115,7 +116,7 @@ def publish(mailway: MailboxPath, *names: str) -> None:
                 now=now,
             )  # fmt: skip
         session.commit()
-        publishing.publish(session, site=mailway.site, templates=mailway.templates, caches=CACHES, now=now)
+        publish_due.publish(session, site=mailway.site, templates=mailway.templates, caches=CACHES, now=now)
     engine.dispose()
 
 

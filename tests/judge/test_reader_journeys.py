@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from digest.app_context import AppContext, open_context
 from digest.db.tables import DumpRow, DumpState, Subscriber, SubscriberState
-from digest.papers import Record, catalog
+from digest.papers.catalog import hidden_papers, match_or_add_records, queries
+from digest.papers.paper_record import Record
 from digest.settings import load_settings
 from digest.site import links
 from digest.subscribers import subscriber_rows
-from digest.web import create_app
+from digest.web.app import create_app
 from tests.judge import journey_walks
 from tests.judge.journey_walks import BrowserPrograms, Setting
 from tests.support.real_servers import free_port
@@ -91,7 +92,7 @@ class ReaderSite:
         site, who = self.context.site, (reader.id, reader.link_version)
         with Session(self.context.engine) as session:
             paper, hidden = (
-                catalog.find(session, title).id for title in ("Diffusion for Knee Tomography", HIDDEN)
+                queries.find(session, title).id for title in ("Diffusion for Knee Tomography", HIDDEN)
             )
         settings = links.manage_url(site, *who)
         return {
@@ -156,8 +157,8 @@ def add_papers(context: AppContext) -> None:
             )  # fmt: skip
             session.add(dump)
             session.flush()
-            catalog.add(session, list(papers_of(back)), dump=dump)
-        catalog.hide(session, HIDDEN, now=NOW)
+            match_or_add_records.add(session, list(papers_of(back)), dump=dump)
+        hidden_papers.hide(session, HIDDEN, now=NOW)
         session.commit()
 
 

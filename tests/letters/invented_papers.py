@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from digest.editions.compose import Digest, Section
-from digest.letters import Personalization, Templates
+from digest.letters.letter_rendering import Personalization
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
-from digest.papers import Organization, Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Organization, Paper
 from digest.papers.trending import Ranked
 from digest.site.site_profile import Site
 from tests.support.compiled_templates import compile_and_check_once

@@ -11,9 +11,10 @@ from datetime import date
 from pathlib import Path
 
 from digest.editions.compose import Digest, Section
-from digest.letters import Personalization, Templates
+from digest.letters.letter_rendering import Personalization
 from digest.letters.press.digest_letters import DigestLetters
-from digest.papers import Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Paper
 from digest.settings import templates_dir
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW, copy_for, letters_of, pressed

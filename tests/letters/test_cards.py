@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.letters import Templates, make_card
-from digest.letters.cards import Card, CardForm, safe_url
+from digest.letters.cards import Card, CardForm, make_card, safe_url
 from digest.letters.figures_in_words import cut_at_word
 from digest.letters.line_wrapping import fill, wrap, wrap_with_bar
 from digest.letters.reason_lines import NO_REASON, ReasonLine
-from digest.papers import Organization, Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Organization, Paper
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import (
     ATTENTION,

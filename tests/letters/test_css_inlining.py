@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from digest.letters import Templates
 from digest.letters.css_inlining import inline
+from digest.letters.templates import Templates
 
 SHEETS = sorted((Path(__file__).parents[2] / "templates" / "letters").rglob("*.css"))
 PAGES = sorted((Path(__file__).parents[2] / "templates").rglob("*.html"))

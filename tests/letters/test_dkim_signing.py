@@ -19,9 +19,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.delivery import transports
+from digest.delivery.transports import mail_url
 from digest.errors import BadField
-from digest.letters import RenderedLetter, build_message, list_headers
 from digest.letters.dkim_signing import (
     Signer,
     canonical_body,
@@ -29,6 +28,8 @@ from digest.letters.dkim_signing import (
     sign_message,
     signers_for_list,
 )
+from digest.letters.headers import list_headers
+from digest.letters.mime import RenderedLetter, build_message
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 
@@ -185,7 +186,7 @@ def test_a_signature_survives_refolded_headers_and_spaces() -> None:
 
 def test_a_relay_that_rewrites_id_and_date_leaves_the_signature_whole() -> None:
     one = signer(
-        "rsa", unsigned=transports.parse_mail_url("smtp://mail.example.com:587?profile=ses").rewritten_headers
+        "rsa", unsigned=mail_url.parse_mail_url("smtp://mail.example.com:587?profile=ses").rewritten_headers
     )
     raw = sign_message(plain_message(), [one], dated_at=NOW)
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.dumps import formats
+from digest.dumps.formats import recognition
 from digest.letters.excerpts import MAX_EXCERPT_LENGTH, excerpt
 from digest.letters.sentence_ends import sentence_ends, to_sentence_end
-from digest.papers import Record, display
+from digest.papers.display_text import display
+from digest.papers.paper_record import Record
 from tests.dumps import DAY
 from tests.support.growth import assert_proportional
 
@@ -77,7 +78,7 @@ def abstracts_in(path: Path) -> Iterator[tuple[str, str]]:
         yield from graph_abstracts(json.loads(path.read_text()))
     else:
         with path.open("rb") as stream:
-            for record in formats.read(stream, name=path.name, observed_on=DAY).records:
+            for record in recognition.read(stream, name=path.name, observed_on=DAY).records:
                 if isinstance(record, Record):
                     yield from ((value.casefold(), record.abstract) for value in record.ids.values())
 

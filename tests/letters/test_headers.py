@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.letters import RenderedLetter, build_message, header_text, list_headers, reply_headers
-from digest.letters.headers import HARMLESS_TEXT, break_addresses, encode_header, from_address
+from digest.letters.headers import (
+    HARMLESS_TEXT,
+    break_addresses,
+    encode_header,
+    from_address,
+    header_text,
+    list_headers,
+    reply_headers,
+)
+from digest.letters.mime import RenderedLetter, build_message
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 

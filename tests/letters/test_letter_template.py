@@ -11,12 +11,13 @@ import pytest
 from hypothesis import settings
 
 from digest.errors import SetupMismatch
-from digest.letters import Templates, letter_template
+from digest.letters import letter_template
 from digest.letters.css_inlining import inline
 from digest.letters.letter_template import PERSONAL_NAMES
 from digest.letters.press import load_templates
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import compile_and_check, plain_letter
+from digest.letters.templates import Templates
 from digest.monitoring import setup_checks
 from digest.monitoring.check_results import Check
 from digest.process.caches import Caches

@@ -13,10 +13,12 @@ import pytest
 from jinja2 import UndefinedError
 from jinja2.exceptions import SecurityError
 
-from digest.letters import RenderedLetter, Templates, make_card, render_letter
-from digest.letters.letter_rendering import derived_context, inlined_page
+from digest.letters.cards import make_card
+from digest.letters.letter_rendering import derived_context, inlined_page, render_letter
 from digest.letters.line_wrapping import NO_BREAK
+from digest.letters.mime import RenderedLetter
 from digest.letters.reason_lines import ReasonLine
+from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from digest.letters import Templates
 from digest.letters.line_wrapping import LINE_WIDTH, keep_figures, wrap
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import copy_for, letters_of, pressed, trending
 

@@ -10,8 +10,13 @@ from dkim import canonicalization as oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.letters import RenderedLetter, build_message
-from digest.letters.mime import decode_quoted_printable, encode_quoted_printable, mime_boundary
+from digest.letters.mime import (
+    RenderedLetter,
+    build_message,
+    decode_quoted_printable,
+    encode_quoted_printable,
+    mime_boundary,
+)
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW
 

@@ -15,13 +15,14 @@ from msgspec import structs
 
 from digest.editions.compose import MAX_PAPERS, Digest, Section
 from digest.errors import SetupMismatch
-from digest.letters import Templates, build_message, list_headers
-from digest.letters.headers import WORD_JOINER
+from digest.letters.headers import WORD_JOINER, list_headers
 from digest.letters.line_wrapping import columns
+from digest.letters.mime import build_message
 from digest.letters.press import press_value
 from digest.letters.press.digest_page import heading
 from digest.letters.press.load_templates import plain_letter
-from digest.papers import Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Paper
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import (
     ATTENTION,

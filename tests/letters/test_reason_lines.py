@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from digest.letters.cards import CardForm, printed_text
 from digest.letters.reason_lines import NO_REASON, ReasonLine, quotation, topic_reason, trending_reason
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.topics.explanation import MatchFinding
 from tests.letters.invented_papers import FLOW
 

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from digest.delivery import transports
-from digest.delivery.transports import Message, Verdict
-from digest.letters import Templates, build_message, render_letter, reply_headers
+from digest.delivery.transports import mail_url
+from digest.delivery.transports.open_transport import open_transport
+from digest.delivery.transports.transport import Message, Verdict
 from digest.letters.dkim_signing import sign_message
+from digest.letters.headers import reply_headers
+from digest.letters.letter_rendering import render_letter
+from digest.letters.mime import build_message
+from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
 from tests.letters.invented_papers import NOW, by_topic, copy_for, letters_of, pressed, trending
@@ -29,7 +33,7 @@ def posted(site: Site, content: bytes, recipient: str = "alice@example.edu") -> 
     """Return the mail that a real server received from our transport."""
     sent = Message(delivery_id=1, sender=site.sender_address, recipient=recipient, content=content)
     with run_mail_sink() as sink:
-        transport = transports.open_transport(transports.parse_mail_url(sink.url), site=site)
+        transport = open_transport(mail_url.parse_mail_url(sink.url), site=site)
         assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
         transport.close()
         return sink.mails[0]
@@ -226,7 +230,7 @@ def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on
         content=sign_message(made, [key], dated_at=NOW),
     )
     with run_mail_sink() as sink:
-        transport = transports.open_transport(transports.parse_mail_url(sink.url), site=site)
+        transport = open_transport(mail_url.parse_mail_url(sink.url), site=site)
         assert [outcome.verdict for outcome in transport.send([sent])] == [Verdict.ACCEPTED]
         transport.close()
         (arrived,) = sink.mails

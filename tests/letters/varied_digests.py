@@ -10,9 +10,9 @@ from random import Random
 from msgspec import structs
 
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, Section
-from digest.letters import Personalization
+from digest.letters.letter_rendering import Personalization
 from digest.letters.press.press_value import Press, make_press
-from digest.papers import Organization, Paper
+from digest.papers.paper_record import Organization, Paper
 from digest.papers.trending import Ranked
 from tests.letters.invented_papers import NOW, copy_for
 

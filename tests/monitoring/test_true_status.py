@@ -15,7 +15,7 @@ from digest.cli import up
 from digest.cli.status import problem_in_words
 from digest.db.tables import Delivery, DeliveryState, DumpRow, Heartbeat
 from digest.editions.schedule import Cadence
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.monitoring import figures, problems
 from digest.process import heartbeats
 from digest.site.site_profile import Site

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from digest.papers import Organization, Paper, byline
-from digest.papers.bylines import short_name
+from digest.papers.bylines import byline, short_name
+from digest.papers.paper_record import Organization, Paper
 
 GRAVEL_WORKS = Organization(handle="gw", name="Gravel Works")
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)

@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, Shown, SignalRow, Subscriber
 from digest.errors import NotFound
-from digest.papers import Announcement, Organization, Record, catalog
-from digest.papers.catalog import CatalogCounts
+from digest.papers.catalog import hidden_papers, match_or_add_records, queries
+from digest.papers.catalog.match_or_add_records import CatalogCounts
+from digest.papers.paper_record import Announcement, Organization, Record
 from digest.papers.trending import Appearance as Place
 
 pytestmark = pytest.mark.postgresql
@@ -39,7 +40,7 @@ def dump(session: Session, at: datetime = MONDAY, **fields: Any) -> DumpRow:
 
 
 def add(session: Session, *records: Record, at: datetime = MONDAY, **fields: Any) -> CatalogCounts:
-    return catalog.add(session, records, dump=dump(session, at, **fields))
+    return match_or_add_records.add(session, records, dump=dump(session, at, **fields))
 
 
 def everything(session: Session) -> list[Any]:
@@ -67,7 +68,7 @@ def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
     )
 
     assert add(session, told) == CatalogCounts(new=1)
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
     for name in ("title", "abstract", "ids", "authors", "organization", "published", "categories", "urls"):
         assert getattr(paper, name) == getattr(told, name)
     assert (paper.signals, paper.n_authors, paper.first_seen_at) == ({"upvotes": 12.0}, 1, MONDAY)
@@ -77,10 +78,10 @@ def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
 def test_adding_a_batch_twice_changes_nothing(session: Session) -> None:
     records = [TIDES, Record(title="Kites", ids={"doi": "10.1234/k"}, signals={"upvotes": 3.0})]
     row = dump(session)
-    catalog.add(session, records, dump=row)
+    match_or_add_records.add(session, records, dump=row)
     before = everything(session)
 
-    assert catalog.add(session, records, dump=row) == CatalogCounts()
+    assert match_or_add_records.add(session, records, dump=row) == CatalogCounts()
     assert add(session, *records) == CatalogCounts(unchanged=2)
     assert everything(session) == before
 
@@ -92,7 +93,7 @@ def test_a_paper_seen_again_is_enriched_and_never_overwritten_with_nothing(sessi
     assert add(session, full, at=TUESDAY) == CatalogCounts(updated=1)
     assert add(session, TIDES, at=TUESDAY) == CatalogCounts(unchanged=1)
 
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
     assert (paper.title, paper.abstract, paper.n_authors) == ("Tidal Sorting", "Gravel moves.", 5)
     assert (paper.published, paper.signals, paper.first_seen_at) == (
         date(2026, 11, 1),
@@ -107,7 +108,7 @@ def test_a_machine_s_summary_never_replaces_an_abstract_and_gives_way_to_one(ses
 
     for record in (summary, TIDES, summary, replace(summary, announcement=Announcement.REPLACED)):
         add(session, record)
-        (paper,) = catalog.papers(session)
+        (paper,) = queries.papers(session)
         found.append((paper.abstract[:7], paper.summary_by))
 
     assert found == [("Gravel!", "Hugging Face"), *[("Gravel ", "")] * 3]
@@ -117,7 +118,7 @@ def test_a_printed_date_replaces_an_inferred_one_and_not_the_other_way_round(ses
     for day, inferred in ((date(2025, 3, 1), True), (date(2026, 3, 1), False), (date(2024, 3, 1), True)):
         add(session, Record(title="Tidal Sorting", published=day, published_inferred=inferred))
 
-    assert [(p.published, p.published_inferred) for p in catalog.papers(session)] == [
+    assert [(p.published, p.published_inferred) for p in queries.papers(session)] == [
         (date(2026, 3, 1), False)
     ]
 
@@ -127,7 +128,7 @@ def test_any_shared_id_makes_one_paper_whatever_the_titles(session: Session) -> 
     add(session, Record(title="New Title", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}))
     add(session, Record(title="Printed Title", ids={"doi": "10.1234/x"}))
 
-    assert [paper.ids for paper in catalog.papers(session)] == [{"arxiv": "2611.00001", "doi": "10.1234/x"}]
+    assert [paper.ids for paper in queries.papers(session)] == [{"arxiv": "2611.00001", "doi": "10.1234/x"}]
 
 
 def test_equal_titles_with_different_ids_of_one_kind_are_two_papers(session: Session) -> None:
@@ -150,14 +151,14 @@ def test_a_paper_twice_in_one_dump_keeps_its_first_position(session: Session) ->
     again = Record(title="TIDAL SORTING", n_authors=3)
 
     assert add(session, TIDES, again) == CatalogCounts(new=1)
-    assert [paper.n_authors for paper in catalog.papers(session)] == [3]
+    assert [paper.n_authors for paper in queries.papers(session)] == [3]
     assert session.scalars(select(AppearanceRow.position)).all() == [1]
 
 
 def test_a_later_batch_of_a_dump_continues_the_positions(session: Session) -> None:
     row = dump(session)
-    catalog.add(session, [TIDES], dump=row)
-    catalog.add(session, [Record(title="Kites"), Record(title="Owls")], dump=row, first=501)
+    match_or_add_records.add(session, [TIDES], dump=row)
+    match_or_add_records.add(session, [Record(title="Kites"), Record(title="Owls")], dump=row, first=501)
 
     assert session.scalars(select(AppearanceRow.position)).all() == [1, 501, 502]
 
@@ -165,7 +166,7 @@ def test_a_later_batch_of_a_dump_continues_the_positions(session: Session) -> No
 def test_two_papers_tied_by_a_record_merge_and_are_not_shown_twice(session: Session) -> None:
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001"}, signals={"upvotes": 1.0}))
     add(session, Record(title="Waves", ids={"doi": "10.1234/x"}, abstract="Water."), at=TUESDAY)
-    elder, younger = (paper.id for paper in catalog.papers(session))
+    elder, younger = (paper.id for paper in queries.papers(session))
     for reader in ("alice", "bob"):
         session.add(Subscriber(email=reader, email_key=reader, state="active", created_at=MONDAY))
     for subscriber, number in ((1, elder), (1, younger), (2, younger)):
@@ -174,13 +175,13 @@ def test_two_papers_tied_by_a_record_merge_and_are_not_shown_twice(session: Sess
 
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}), at=TUESDAY)
 
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
     assert (paper.id, paper.abstract, paper.first_seen_at) == (elder, "Water.", MONDAY)
     assert paper.ids == {"arxiv": "2611.00001", "doi": "10.1234/x"}
     shown = session.execute(select(Shown.subscriber_id, Shown.paper_id)).all()
     assert sorted(shown) == [(1, elder), (2, elder)]
-    assert catalog.resolve(session, [elder, younger]) == {younger: elder}
-    assert catalog.find(session, "Waves").id == catalog.find(session, str(younger)).id == elder
+    assert queries.resolve(session, [elder, younger]) == {younger: elder}
+    assert queries.find(session, "Waves").id == queries.find(session, str(younger)).id == elder
 
 
 def test_a_record_that_matches_the_newer_paper_first_merges_it_into_the_older(session: Session) -> None:
@@ -189,7 +190,7 @@ def test_a_record_that_matches_the_newer_paper_first_merges_it_into_the_older(se
 
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}), at=TUESDAY)
 
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
     assert paper.ids == {"arxiv": "2611.00001", "doi": "10.1234/x"}
 
 
@@ -199,7 +200,7 @@ def test_a_record_with_ids_of_contradicting_papers_merges_nothing(session: Sessi
 
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}))
 
-    assert len(catalog.papers(session)) == 2
+    assert len(queries.papers(session)) == 2
 
 
 def test_papers_created_in_the_same_batch_merge_too(session: Session) -> None:
@@ -212,16 +213,16 @@ def test_papers_created_in_the_same_batch_merge_too(session: Session) -> None:
     )
 
     assert tally == CatalogCounts(new=2)
-    assert [paper.ids.keys() for paper in catalog.papers(session)] == [{"arxiv", "doi"}, set()]
+    assert [paper.ids.keys() for paper in queries.papers(session)] == [{"arxiv", "doi"}, set()]
 
 
 def test_figures_are_kept_as_observations(session: Session) -> None:
     add(session, Record(title="Tides", signals={"upvotes": 3.0}), papers=4, order="ranked")
     add(session, Record(title="Tides", signals={"upvotes": 9.0}), at=TUESDAY, papers=5)
-    (paper,) = catalog.papers(session)
+    (paper,) = queries.papers(session)
 
-    monday = catalog.evidence(session, [paper], as_of=MONDAY)[paper.id]
-    tuesday = catalog.evidence(session, [paper], as_of=TUESDAY)[paper.id]
+    monday = queries.evidence(session, [paper], as_of=MONDAY)[paper.id]
+    tuesday = queries.evidence(session, [paper], as_of=TUESDAY)[paper.id]
 
     assert paper.signals == {"upvotes": 9.0}
     assert monday.observations == {"upvotes": ((MONDAY, 3.0),)}
@@ -231,7 +232,7 @@ def test_figures_are_kept_as_observations(session: Session) -> None:
         Place(observed_at=TUESDAY, position=1, size=5, order="none"),
     )
     assert (monday.n_dumps, tuesday.n_dumps) == (1, 2)
-    assert catalog.observed_at(session, until=TUESDAY - timedelta(seconds=1)) == MONDAY
+    assert queries.observed_at(session, until=TUESDAY - timedelta(seconds=1)) == MONDAY
 
 
 def test_back_filled_replaced_and_withdrawn_papers_are_not_new(session: Session) -> None:
@@ -243,16 +244,16 @@ def test_back_filled_replaced_and_withdrawn_papers_are_not_new(session: Session)
         Record(title="Fresh"),
     )
 
-    assert [paper.title for paper in catalog.papers(session, news_only=True)] == ["Fresh"]
-    assert len(catalog.papers(session)) == 4
+    assert [paper.title for paper in queries.papers(session, news_only=True)] == ["Fresh"]
+    assert len(queries.papers(session)) == 4
 
 
 def test_the_window_of_first_seen_at_is_half_open(session: Session) -> None:
     add(session, Record(title="Monday's"))
     add(session, Record(title="Tuesday's"), at=TUESDAY)
 
-    assert [p.title for p in catalog.papers(session, since=MONDAY, until=TUESDAY)] == ["Tuesday's"]
-    assert [p.title for p in catalog.papers(session, until=MONDAY)] == ["Monday's"]
+    assert [p.title for p in queries.papers(session, since=MONDAY, until=TUESDAY)] == ["Tuesday's"]
+    assert [p.title for p in queries.papers(session, until=MONDAY)] == ["Monday's"]
 
 
 @pytest.mark.parametrize(
@@ -268,29 +269,29 @@ def test_the_window_of_first_seen_at_is_half_open(session: Session) -> None:
 def test_a_paper_is_found_by_any_of_its_references(session: Session, reference: str) -> None:
     add(session, Record(title="Tidal Sorting", ids={"arxiv": "2611.00001"}))
 
-    assert catalog.find(session, reference).title == "Tidal Sorting"
+    assert queries.find(session, reference).title == "Tidal Sorting"
 
 
 def test_an_unknown_reference_suggests_the_nearest_title(session: Session) -> None:
     add(session, TIDES)
 
     with pytest.raises(NotFound, match="Did you mean “Tidal Sorting”"):
-        catalog.find(session, "Tidal Sortin")
+        queries.find(session, "Tidal Sortin")
 
 
 def test_a_part_of_a_title_suggests_the_latest_paper_that_contains_it(session: Session) -> None:
     whole = "A Billion Small Rains: Learning Convection From Gauges Instead of Grids"
     add(session, Record(title=whole), TIDES)
 
-    assert catalog.nearest_title(session, "small rains: LEARNING") == whole
-    assert catalog.nearest_title(session, "Unheard Of") is None
+    assert queries.nearest_title(session, "small rains: LEARNING") == whole
+    assert queries.nearest_title(session, "Unheard Of") is None
 
 
 def test_a_hidden_paper_is_not_suggested(session: Session) -> None:
     add(session, TIDES)
-    catalog.hide(session, "Tidal Sorting", now=MONDAY)
+    hidden_papers.hide(session, "Tidal Sorting", now=MONDAY)
 
-    assert catalog.nearest_title(session, "Tidal Sortin") is None
+    assert queries.nearest_title(session, "Tidal Sortin") is None
 
 
 def test_a_title_of_a_thousand_characters_has_a_key_within_the_limit(session: Session) -> None:
@@ -317,7 +318,7 @@ def test_new_wins_over_cross_and_replaced_in_whatever_order_the_lists_come(sessi
         add(session, new, replace(old, announcement=Announcement.NEW, published=date(2024, 1, 5)))
         add(session, other)
 
-    found = {paper.title: paper.announcement for paper in catalog.papers(session)}
+    found = {paper.title: paper.announcement for paper in queries.papers(session)}
     assert found == {
         "On Kites 0": Announcement.NEW,
         "On Kites 1": Announcement.NEW,
@@ -332,8 +333,8 @@ def test_a_paper_whose_authors_are_not_all_named_has_no_number_of_authors(sessio
     some = Record(title="On Kites", authors=("Jo Lind",))
     add(session, some)
     add(session, replace(some, authors=("Jo Lind", "Kenji Ito")))
-    (open_list,) = catalog.papers(session)
+    (open_list,) = queries.papers(session)
     add(session, replace(some, authors=(), n_authors=5))
-    (counted,) = catalog.papers(session)
+    (counted,) = queries.papers(session)
 
     assert (open_list.n_authors, counted.n_authors) == (None, 5)

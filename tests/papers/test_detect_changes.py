@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import ChangeKind, ChangeRow, FollowupSent
-from digest.papers import Announcement, Record
+from digest.papers.paper_record import Announcement, Record
 from tests.papers.test_catalog import TUESDAY, add
 
 ABSTRACT = " ".join(f"gravel{n} moves" for n in range(40))

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.papers import Paper, PaperLinks, display, id_in, links_of, normalised_id, title_key
-from digest.papers.display_text import make_readable
+from digest.papers.display_text import display, make_readable
+from digest.papers.identifiers import id_in, normalised_id
+from digest.papers.paper_record import Paper, PaperLinks, links_of, title_key
 
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)
 

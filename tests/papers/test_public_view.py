@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from digest.errors import BadField
-from digest.papers import Paper, PublicRules
-from digest.papers.public_view import parse_public_pages
+from digest.papers.paper_record import Paper
+from digest.papers.public_view import PublicRules, parse_public_pages
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 ARXIV = {"arxiv": "2611.00001"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.papers.trending import NEWCOMER_SCORE, Appearance, Evidence, rank, score
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)  # a Friday

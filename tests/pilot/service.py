@@ -29,7 +29,7 @@ from digest.inbound.server import MailReceiver
 from digest.process.caches import Caches
 from digest.settings import load_settings
 from digest.site import links
-from digest.web import create_app
+from digest.web.app import create_app
 from tests.pilot.diary import Answer, Diary, Letter, LoadedPaper, Stated, Status
 from tests.support.mail_bodies import body_of
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import (
     Attempt,
     BounceRow,
@@ -28,9 +28,10 @@ from digest.delivery.outbox import delete_old
 from digest.dumps.intake import dumps_folder
 from digest.editions import shown
 from digest.errors import BadField
-from digest.letters import Templates
-from digest.publishing import retention_rules, why
+from digest.letters.templates import Templates
+from digest.publishing import cleanup, retention_rules
 from digest.publishing.retention_rules import Retention
+from digest.publishing.why import explain_paper
 from digest.site.site_profile import Site
 from digest.subscribers import confirmations, unsubscribe_and_undo
 from tests.conftest import NOW
@@ -64,8 +65,8 @@ def tidied(world: PublishingWorld, now: datetime) -> dict[str, int]:
     """Delete what is old for readers who had an edition today."""
     with db.write_session(world.engine) as session:
         session.execute(update(Subscriber).values(considered_until=now))
-        gone, is_all = publishing.delete_old_rows(session, kept=KEPT, now=now, between=0)
-        publishing.delete_old_shown(session, now=now, between=0)
+        gone, is_all = cleanup.delete_old_rows(session, kept=KEPT, now=now, between=0)
+        cleanup.delete_old_shown(session, now=now, between=0)
     assert is_all
     return {what: number for what, number in gone.items() if number}
 
@@ -239,7 +240,7 @@ def test_without_attempts_a_paper_is_not_sent_again_and_why_explains_it(
 
     assert world.publish(f"{later:%Y-%m-%dT%H:%M}").queued == 0
     with db.read_session(world.engine) as session:
-        answer = why.why(
+        answer = explain_paper.why(
             session,
             site=world.site,
             templates=world.templates,
@@ -319,7 +320,7 @@ def test_others_can_write_between_batches_and_an_interrupted_run_continues(world
     is_all, calls = False, 0
     while not is_all and calls < 20:
         with db.write_session(world.engine) as session:
-            _, is_all = publishing.delete_old_rows(
+            _, is_all = cleanup.delete_old_rows(
                 session, kept=KEPT, now=late, is_over=write_and_stop, between=0
             )
         calls += 1
@@ -344,7 +345,7 @@ def test_old_shown_rows_are_deleted_in_batches_that_continue(world: PublishingWo
     after: int | None = 0
     while after is not None:
         with db.write_session(world.engine) as session:
-            gone, after = publishing.delete_old_shown(
+            gone, after = cleanup.delete_old_shown(
                 session, now=now, after=after, is_over=lambda: True, between=0
             )
         steps.append(gone)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from digest import db
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.publishing import dry_run
 from digest.publishing.dry_run import DryRunResult
 from digest.site.site_profile import Site

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from digest.editions import compose
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.publishing.near_duplicates import near_duplicates
 from tests.support.product_processes import ROOT
 

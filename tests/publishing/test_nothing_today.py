@@ -11,8 +11,8 @@ from sqlalchemy import Engine, select
 from digest import db
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
-from digest.publishing import PublishReport
+from digest.letters.templates import Templates
+from digest.publishing.chunk_of_digests import PublishReport
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, unsubscribe_and_undo
 from tests.support.publishing_world import PublishingWorld, at

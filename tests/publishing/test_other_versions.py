@@ -8,9 +8,10 @@ from sqlalchemy import Engine, select
 from digest import db
 from digest.db.tables import AbstractShingle, EarlierVersion
 from digest.editions.compose import Digest
-from digest.letters import Templates
-from digest.papers import Record, catalog
-from digest.publishing.why import why
+from digest.letters.templates import Templates
+from digest.papers.catalog import other_versions
+from digest.papers.paper_record import Record
+from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from tests.papers.rewritten_papers import PREPRINTS, pairs_of_different_works
 from tests.support.publishing_world import PublishingWorld, at
@@ -85,6 +86,6 @@ def test_shingles_are_deleted_when_no_reader_can_have_been_shown_the_paper(world
     world.dump("20T00:00", [Record(title="Weirs", abstract=PREPRINTS[1][2])])
 
     with db.write_session(world.engine) as session:
-        assert catalog.delete_old_shingles(session, before=at("15T00:00")) > 0
+        assert other_versions.delete_old_shingles(session, before=at("15T00:00")) > 0
         left = set(session.scalars(select(AbstractShingle.paper_id)))
     assert left == {world.paper("Weirs")}

@@ -11,10 +11,10 @@ from digest import db
 from digest.db.tables import Delivery, DeliveryState, FollowupSent
 from digest.editions import shown
 from digest.editions.compose import Digest, FollowUp
-from digest.letters import Templates
-from digest.papers import Announcement, Record
-from digest.publishing import PublishReport
-from digest.publishing.why import why
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Announcement, Record
+from digest.publishing.chunk_of_digests import PublishReport
+from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES

@@ -13,12 +13,13 @@ from digest import db
 from digest.backups.expire_past import expire_past
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
-from digest.letters import Templates, personalization, press_store
-from digest.papers import Record
-from digest.publishing import PublishReport
+from digest.letters import personalization, press_store
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Record
+from digest.publishing.chunk_of_digests import PublishReport
 from digest.publishing.cleanup import delete_old_shown
 from digest.publishing.dry_run import dry_run
-from digest.publishing.why import why
+from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings

@@ -13,15 +13,17 @@ import pytest
 from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence
-from digest.letters import Templates, press_store
+from digest.letters import press_store
 from digest.letters.press.press_value import Press
-from digest.papers import Record
-from digest.publishing import PublishReport, due_readers
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Record
+from digest.publishing import chunk_of_digests, due_readers, publish_due
+from digest.publishing.chunk_of_digests import PublishReport
 from digest.publishing.reader_values import GatheredInputs
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, subscriber_rows, subscriber_topics
@@ -363,7 +365,7 @@ def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(on_b
 def prepared(world: PublishingWorld) -> Press:
     """Return the press at 08:00."""
     with db.write_session(world.engine) as session:
-        press = publishing.prepare_press(
+        press = publish_due.prepare_press(
             session, site=world.site, templates=world.templates, caches=CACHES, now=at("20T08:00")
         )
     assert press is not None
@@ -374,7 +376,7 @@ def chunk(
     session: Session, world: PublishingWorld, press: Press, *, after_id: int, limit: int
 ) -> tuple[PublishReport, int | None]:
     """Publish one chunk at 08:00."""
-    return publishing.publish_chunk(
+    return chunk_of_digests.publish_chunk(
         session, press, site=world.site, caches=CACHES, after_id=after_id, limit=limit, now=at("20T08:00")
     )
 

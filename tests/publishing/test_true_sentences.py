@@ -13,10 +13,11 @@ from digest import db
 from digest.backups.expire_past import expire_past
 from digest.db.tables import DeliveryState, SubscriberState
 from digest.editions.schedule import Cadence
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process import heartbeats
 from digest.publishing import reader_history
-from digest.publishing.why import why, why_edition
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.missing_edition import why_edition
 from digest.site.site_profile import Site
 from digest.subscribers import pauses, preferences, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from digest import db, publishing
-from digest.letters import Templates, press_store
+from digest import db
+from digest.letters import press_store
+from digest.letters.templates import Templates
+from digest.publishing import welcome_papers
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.confirmations import WelcomePapers
@@ -27,7 +29,7 @@ def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
             since=press_store.press_start(at(now), None),
         )  # fmt: skip
         reader = subscriber_rows.get(session, ALICE)
-        return publishing.choose_welcome_papers(
+        return welcome_papers.choose_welcome_papers(
             session, reader, press=press, site=world.site, caches=world.caches, now=at(now)
         )
 

@@ -13,9 +13,10 @@ from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
-from digest.letters import Templates
-from digest.papers import Announcement, Record
-from digest.publishing.why import WhyAnswer, WhyCause, why
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Announcement, Record
+from digest.publishing.why.explain_paper import why
+from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site.site_profile import Site
 from digest.subscribers import preferences, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings

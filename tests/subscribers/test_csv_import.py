@@ -25,8 +25,10 @@ from digest.db.tables import (
 )
 from digest.editions.schedule import Cadence
 from digest.errors import BadField
-from digest.subscribers import csv_import, subscriber_rows, subscriber_topics
-from digest.subscribers.csv_import import CsvRows, ImportProblem
+from digest.subscribers import subscriber_rows, subscriber_topics
+from digest.subscribers.csv_import import import_list
+from digest.subscribers.csv_import.csv_rows import CsvRows
+from digest.subscribers.csv_import.import_report import ImportProblem
 from tests.conftest import connected
 
 HEADER = "email,name,cadence,at,timezone,state,topics,packs\n"
@@ -34,7 +36,7 @@ HEADER = "email,name,cadence,at,timezone,state,topics,packs\n"
 
 def load(session, site, now, content, consent="they asked us by mail"):
     rows = CsvRows(io.StringIO(content))
-    return csv_import.import_in_batches(session, site, rows, consent=consent, now=now)
+    return import_list.import_in_batches(session, site, rows, consent=consent, now=now)
 
 
 def counts(imported):
@@ -245,7 +247,7 @@ def test_a_listmonk_export_activates_nobody_and_suppresses_blocklisted_addresses
     content = LISTMONK + "".join(of_listmonk(f"{name}@uni.edu", status) for name, status in people.items())
 
     rows = CsvRows(io.StringIO(content))
-    done = csv_import.import_in_batches(session, site, rows, consent="they agreed there", now=now)
+    done = import_list.import_in_batches(session, site, rows, consent="they agreed there", now=now)
     again = load(session, site, now, content)
 
     assert (counts(done), done.suppressed, done.invited) == ((3, 0, 0, 0), 1, 1)
@@ -308,7 +310,7 @@ def test_a_formula_escaped_on_export_is_restored_on_import(session, site, now):
 def test_rows_without_a_file_are_numbered_with_the_header_as_line_one(session, site, now):
     rows = [{"email": "dora@uni.edu"}, {"email": "nobody"}]
 
-    imported = csv_import.import_in_batches(session, site, rows, consent="yes", now=now)
+    imported = import_list.import_in_batches(session, site, rows, consent="yes", now=now)
 
     assert [problem.line for problem in imported.problems] == [3]
     assert session.scalar(select(func.count(Subscriber.id))) == 1
@@ -342,7 +344,9 @@ ROWS = st.lists(
 def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, now, rows, consent):
     def imported(*files):
         suppressions.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
-        done = [csv_import.import_in_batches(session, site, file, consent=consent, now=now) for file in files]
+        done = [
+            import_list.import_in_batches(session, site, file, consent=consent, now=now) for file in files
+        ]
         reasons = [problem.reason for one in done for problem in one.problems]
         invited = sum(one.invited for one in done)
         totals = [sum(column) for column in zip(*map(counts, done), strict=True)]
@@ -423,7 +427,7 @@ def test_the_number_of_statements_grows_no_faster_than_the_list(session, site, n
     for count in (1_000, 4_000):
         statements.clear()
         rows = LISTS[kind](count)
-        csv_import.import_in_batches(session, site, rows, consent="yes", is_dry_run=True, now=now)
+        import_list.import_in_batches(session, site, rows, consent="yes", is_dry_run=True, now=now)
         took.append(len(statements))
 
     assert took[0] < 40
@@ -482,7 +486,7 @@ def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_
 def test_invisible_characters_in_a_filter_are_removed(session, site, now):
     topics = json.dumps({"T": "owl\0 OR\x1fkite\ud800\nOR\train"})
 
-    imported = csv_import.import_in_batches(
+    imported = import_list.import_in_batches(
         session, site, [{"email": "dora@uni.edu", "topics": topics}], consent="yes", now=now
     )
 

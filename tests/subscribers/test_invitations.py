@@ -17,19 +17,14 @@ from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import (
-    confirmations,
-    csv_import,
-    erasure,
-    operator_acts,
-    subscriber_rows,
-    unsubscribe_and_undo,
-)
+from digest.subscribers import confirmations, erasure, operator_acts, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.confirmations import SignUpOutcome
-from digest.subscribers.csv_import import CsvRows, ImportReport
+from digest.subscribers.csv_import import import_list
+from digest.subscribers.csv_import.csv_rows import CsvRows
+from digest.subscribers.csv_import.import_report import ImportReport
 from tests.support.shared_caches import CACHES
 
 DORA, EMIL = "dora@uni.edu", "emil@uni.edu"
@@ -45,7 +40,7 @@ def load(session: Session, site: Site, now: datetime) -> Import:
 
     def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
         rows = CsvRows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
-        done = csv_import.import_in_batches(session, site, rows, invited_by=by, now=now + after)
+        done = import_list.import_in_batches(session, site, rows, invited_by=by, now=now + after)
         session.commit()
         return done
 

@@ -12,7 +12,8 @@ from digest import db
 from digest.db.tables import OperatorAct, OptOut
 from digest.publishing.reader_history import reader_history
 from digest.site.site_profile import Site
-from digest.subscribers import account, csv_import, erasure, operator_acts, subscriber_rows
+from digest.subscribers import account, erasure, operator_acts, subscriber_rows
+from digest.subscribers.csv_import import import_list
 from digest.subscribers.reader_settings import ReaderSettings
 
 ALICE, NOW = "alice@example.org", datetime(2026, 11, 20, 8, tzinfo=UTC)
@@ -35,7 +36,7 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
         operator_acts.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
         operator_acts.resume_by_operator(session, alice, **by, now=next(minutes))
         rows = [{"email": ALICE, "name": "Alice"}]
-        csv_import.import_in_batches(session, site, rows, **by, now=next(minutes))
+        import_list.import_in_batches(session, site, rows, **by, now=next(minutes))
         operator_acts.remove_by_operator(session, ALICE, **by, now=next(minutes))
     return sqlite_engine
 

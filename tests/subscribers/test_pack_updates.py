@@ -12,28 +12,22 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, topics
+from digest import db
 from digest.db.tables import Delivery, Lane, PackRow, ResolvedFilter, SubscriberState, Subscription
-from digest.delivery.transports import Message
 from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.transport import Message
 from digest.errors import BadFilter, NotFound, UsageError
-from digest.letters import Templates
-from digest.papers import Record
-from digest.publishing.why import why
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Record
+from digest.publishing.why.explain_paper import why
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import (
-    confirmations,
-    csv_import,
-    pack_updates,
-    preferences,
-    subscriber_rows,
-    subscriber_topics,
-)
-from digest.subscribers.csv_import import CsvRows
+from digest.subscribers import confirmations, pack_updates, preferences, subscriber_rows, subscriber_topics
+from digest.subscribers.csv_import import import_list
+from digest.subscribers.csv_import.csv_rows import CsvRows
 from digest.subscribers.pack_updates import PackChange
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import filter_registry, stored_packs
+from digest.topics import filter_registry, pack_resolution, stored_packs
 from digest.topics import pack_files as files
 from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
@@ -342,7 +336,7 @@ def test_a_topic_refers_to_the_filter_its_digests_use(lab: Lab):
 def load(lab: Lab, rows: str):
     with db.write_session(lab.engine) as session:
         file = io.StringIO("email,state,topics,packs\n" + rows)
-        done = csv_import.import_in_batches(
+        done = import_list.import_in_batches(
             session, lab.site, CsvRows(file), consent="the group's list", now=at("20T03:00")
         )
         session.commit()
@@ -419,7 +413,10 @@ def test_a_topic_added_while_a_version_is_published_follows_it(
     assert waits
     with db.read_session(lab.engine) as session:
         assert session.scalar(select(func.count()).select_from(ResolvedFilter)) == 1
-        assert topics.resolved_canonical("use:lab/nlp", stored_packs.load_packs(session)) == "LLM OR ICL"
+        assert (
+            pack_resolution.resolved_canonical("use:lab/nlp", stored_packs.load_packs(session))
+            == "LLM OR ICL"
+        )
         (number,) = session.scalars(select(ResolvedFilter.resolved_filter_id))
         assert number == filter_registry.filter_id(session, "LLM OR ICL")
 

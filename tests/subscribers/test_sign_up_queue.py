@@ -18,7 +18,7 @@ from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, Subscri
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import UsageError
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.monitoring import alarm_letters, problems
 from digest.site import links
 from digest.site.site_profile import Site

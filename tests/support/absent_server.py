@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports.transport import Message, Outcome, Verdict
 
 
 @dataclass

@@ -11,9 +11,9 @@ from typing import Any
 
 import jinja2
 
-from digest.letters import Templates
 from digest.letters.press import load_templates
 from digest.letters.press.digest_letters import DigestTemplates
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 
 CompiledTemplate = CodeType | str

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from tests.support.shared_caches import CACHES
 

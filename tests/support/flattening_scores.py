@@ -6,10 +6,11 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from digest.dumps import formats, laws
-from digest.dumps.formats import RecordProblem
+from digest.dumps import laws
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record, title_key
+from digest.papers.paper_record import Record, title_key
 from tests.support.paper_pages import PAGE_DAY, SHAPES_WITH_STARS, InventedPaper
 
 MAX_BAD_SHARE = 0.5
@@ -32,7 +33,7 @@ def score(content: str, papers: Sequence[InventedPaper], shape: str) -> Flatteni
     """Read a copy of a page as intake does, and count correct papers and records that are no papers."""
     stream = io.BytesIO(content.encode())
     try:
-        found = list(laws.checked(formats.read(stream, name="copy", observed_on=PAGE_DAY)))
+        found = list(laws.checked(recognition.read(stream, name="copy", observed_on=PAGE_DAY)))
     except UnreadableDump as error:
         return FlatteningScore(right=0, phantoms=0, refused=str(error))
     problems = [one for one in found if isinstance(one, RecordProblem)]

@@ -12,18 +12,21 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import Engine, select, update
 
-from digest import db, publishing
+from digest import db
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.transports import Transport
 from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.transport import Transport
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
-from digest.letters import Templates
-from digest.papers import Record, catalog
+from digest.letters.templates import Templates
+from digest.papers.catalog import match_or_add_records, queries
+from digest.papers.paper_record import Record
 from digest.process.caches import Caches
-from digest.publishing import PublishReport
+from digest.publishing import digest_preview, publish_due
+from digest.publishing.chunk_of_digests import PublishReport
+from digest.publishing.digest_preview import Preview
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.support.schedule_texts import schedule_texts
@@ -72,14 +75,14 @@ class PublishingWorld:
                 Record(title=one, abstract=f"All about {one}.") if isinstance(one, str) else one
                 for one in records
             ]
-            catalog.add(session, made, dump=dump)
+            match_or_add_records.add(session, made, dump=dump)
             session.commit()
         return [self.paper(record.title) for record in made]
 
     def paper(self, title: str) -> int:
         """Return the id of the paper of that title."""
         with db.read_session(self.engine) as session:
-            return catalog.find(session, title).id
+            return queries.find(session, title).id
 
     def titles(self, ids: Iterable[int]) -> list[str]:
         """Return the titles of these papers, in order."""
@@ -129,7 +132,7 @@ class PublishingWorld:
     def publish(self, now: str) -> PublishReport:
         """Publish every due digest."""
         with db.write_session(self.engine) as session:
-            return publishing.publish(
+            return publish_due.publish(
                 session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
             )
 
@@ -145,10 +148,10 @@ class PublishingWorld:
                 clock=lambda: now,
             )
 
-    def preview(self, email: str, now: str) -> publishing.Preview:
+    def preview(self, email: str, now: str) -> Preview:
         """Preview one subscriber's digest."""
         with db.read_session(self.engine) as session:
-            return publishing.preview(
+            return digest_preview.preview(
                 session,
                 site=self.site,
                 templates=self.templates,

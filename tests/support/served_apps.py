@@ -10,7 +10,7 @@ import uvicorn
 
 from digest.app_context import open_context
 from digest.settings import Settings
-from digest.web import create_app
+from digest.web.app import create_app
 from tests.support.real_servers import free_port
 from tests.support.waiting import wait_until
 

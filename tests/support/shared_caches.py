@@ -1,6 +1,6 @@
 """Share caches between the tests of one process, so that templates are compiled, inlined and split only once."""
 
-from digest.letters import Templates
+from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.settings import Settings, templates_dir
 

@@ -31,7 +31,7 @@ def main(role: str) -> int:
     if role == "web":
         from digest.process import logs
         from digest.settings import load_settings
-        from digest.web import serve
+        from digest.web.app import serve
 
         settings = load_settings()
         logs.set_up_logging(settings.log_format)

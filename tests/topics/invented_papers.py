@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from digest.papers import Announcement, Organization, Paper
+from digest.papers.paper_record import Announcement, Organization, Paper
 
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import unicodedata
 from itertools import pairwise
 
-from digest import papers, topics
+from digest.papers import display_text, paper_record
+from digest.topics import filter_parser
 from digest.topics.filter_tree import (
     And,
     AnnouncementClause,
@@ -56,7 +57,7 @@ def text_holds(leaf, paper):
         "j": paper.journal,
         "o": f"{paper.organization.name} {paper.organization.handle}" if paper.organization else "",
     }
-    return any(found_in(leaf, parts(papers.display(shown[field]))) for field in FIELDS[leaf.field])
+    return any(found_in(leaf, parts(display_text.display(shown[field]))) for field in FIELDS[leaf.field])
 
 
 def found_in(leaf, row):
@@ -201,7 +202,7 @@ def glue(gap, is_last):
 def folded(surface):
     if surface[-2:] in ("'s", "’s", "'S", "’S"):
         surface = surface[:-2]
-    kept = "".join(char for char in papers.fold(surface) if char.isalnum() or char == ".")
+    kept = "".join(char for char in paper_record.fold(surface) if char.isalnum() or char == ".")
     return kept.replace("τ", "tau")
 
 
@@ -214,7 +215,7 @@ def name_holds(leaf, author):
     if "," in author:
         family, given = author.split(",")
         author = f"{given} {family}"
-    have = [papers.fold(part).strip(".") for part in author.replace("-", " ").replace(".", " ").split()]
+    have = [paper_record.fold(part).strip(".") for part in author.replace("-", " ").replace(".", " ").split()]
     family, given = list(leaf.family), list(leaf.given)
     if leaf.is_sorted:
         return have[-len(family) :] == family and given_hold(given, have[: -len(family)])
@@ -273,7 +274,7 @@ def use_holds(leaf, paper):
     versions = SHELF[leaf.pack]
     pack = versions[leaf.version or max(versions)]
     meant = [pack.filters[leaf.name]] if leaf.name else pack.filters.values()
-    return any(holds(topics.parse(written).tree, paper) for written in meant)
+    return any(holds(filter_parser.parse(written).tree, paper) for written in meant)
 
 
 LEAVES = {
@@ -284,7 +285,7 @@ LEAVES = {
     CategoryClause: category_holds,
     IdClause: lambda leaf, paper: leaf.value in paper.ids.values(),
     AnnouncementClause: lambda leaf, paper: paper.announcement.value == leaf.value,
-    SourceClause: lambda leaf, paper: leaf.value in [papers.fold(source) for source in paper.sources],
+    SourceClause: lambda leaf, paper: leaf.value in [paper_record.fold(source) for source in paper.sources],
     DateClause: lambda leaf, paper: bool(paper.published) and leaf.since <= paper.published <= leaf.until,
     SignalClause: lambda leaf, paper: (
         leaf.name in paper.signals and leaf.low <= paper.signals[leaf.name] <= leaf.high

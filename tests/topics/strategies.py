@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 
 from hypothesis import strategies as st
 
-from digest.papers import Announcement, Organization, Paper
-from digest.topics import Pack
+from digest.papers.paper_record import Announcement, Organization, Paper
+from digest.topics.pack_files import Pack
 
 WORDS = (
     "model models diffusion self attention selfattention pre training pretraining pretrained train "

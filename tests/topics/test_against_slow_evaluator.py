@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import errors, papers, topics
-from digest.topics import filter_tree, postings, tokenizer
+from digest import errors
+from digest.papers import display_text
+from digest.topics import explanation, filter_parser, filter_tree, pack_resolution, postings, tokenizer
+from digest.topics.explanation import Explainer
 from digest.topics.filter_tree import TextClause, conjunction, disjunction, negation
-from digest.topics.paper_index import FIELDS, fields_of, texts_of
+from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
 from digest.topics.phrase_spellings import near_window
 from tests.topics import slow_evaluator, strategies
 
@@ -19,14 +21,14 @@ from tests.topics import slow_evaluator, strategies
 def read(written):
     """Skip random filters with too many levels."""
     with contextlib.suppress(errors.BadFilter):
-        return topics.parse(written)
-    return topics.parse("model")
+        return filter_parser.parse(written)
+    return filter_parser.parse("model")
 
 
 def resolved(filter_):
     """Skip random filters that resolve to too large ones."""
     with contextlib.suppress(errors.BadFilter):
-        return topics.resolve_filter(filter_, strategies.SHELF)
+        return pack_resolution.resolve_filter(filter_, strategies.SHELF)
     return None
 
 
@@ -38,7 +40,7 @@ def numbers(bits):
 def test_the_index_agrees_with_the_slow_evaluator(batch, written, searches_whole_batch):
     asked = {key: read(text) for key, text in enumerate(written)}
     filters = {key: found for key, filter_ in asked.items() if (found := resolved(filter_))}
-    index = topics.PaperIndex(batch)
+    index = PaperIndex(batch)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "MANY_DOCUMENTS", 0.0 if searches_whole_batch else 1.0)
@@ -53,7 +55,7 @@ def test_the_index_agrees_with_the_slow_evaluator(batch, written, searches_whole
 
 @given(strategies.batches, strategies.filters, strategies.filters)
 def test_de_morgan_holds(batch, one, other):
-    index = topics.PaperIndex(batch)
+    index = PaperIndex(batch)
     a, b = read(one).tree, read(other).tree
 
     assert index.matches_of_node(negation(disjunction([a, b]))) == index.matches_of_node(
@@ -68,13 +70,13 @@ def test_de_morgan_holds(batch, one, other):
 def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, written):
     filter_ = read(written)
 
-    explained = topics.explain(filter_, paper)
+    explained = explanation.explain(filter_, paper)
 
     assert explained.matched == slow_evaluator.holds(filter_.tree, paper)
     assert bool(explained.failed) != explained.matched
     assert bool(explained.why) <= explained.matched
     for word in explained.words:
-        shown = papers.display(
+        shown = display_text.display(
             f"{paper.organization.name} {paper.organization.handle}"
             if word.field == "organization"
             else getattr(paper, word.field)
@@ -85,7 +87,7 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
 @given(strategies.batches, strategies.filters)
 def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(batch, written):
     filter_ = read(written)
-    explainer, holds = topics.Explainer(topics.PaperIndex(batch)), slow_evaluator.holds
+    explainer, holds = Explainer(PaperIndex(batch)), slow_evaluator.holds
     clauses = [
         part
         for leaf in filter_tree.positive_leaves(filter_.tree)
@@ -103,13 +105,13 @@ def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(
 
 @given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
 def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
-    filters, index = list(map(read, written)), topics.PaperIndex(batch)
+    filters, index = list(map(read, written)), PaperIndex(batch)
     for filter_ in filters:
         index.matches(filter_)
 
     for filter_ in filters:
-        alone = [topics.explain(filter_, paper) for paper in batch]
-        for pages in (topics.Explainer(topics.PaperIndex(batch)), topics.Explainer(index)):
+        alone = [explanation.explain(filter_, paper) for paper in batch]
+        for pages in (Explainer(PaperIndex(batch)), Explainer(index)):
             assert [pages.explain(filter_, number) for number in range(len(batch))] == alone
 
 
@@ -132,10 +134,10 @@ def stretches(index, document, leaf):
 @given(st.lists(strategies.papers, min_size=1, max_size=4), strategies.clauses)
 def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written):
     leaf = read(written).tree
-    index = topics.PaperIndex(batch)
+    index = PaperIndex(batch)
 
     for number, paper in enumerate(batch):
-        explained = topics.explain(topics.parse(written), paper)
+        explained = explanation.explain(filter_parser.parse(written), paper)
 
         assert explained.matched == bool(index.matches(read(written)) >> number & 1)
         if isinstance(leaf, TextClause):

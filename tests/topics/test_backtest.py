@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date, timedelta
 from random import Random
 
-from digest import topics
-from digest.topics import PerDay
+from digest.topics import filter_backtest, filter_parser
+from digest.topics.filter_backtest import PerDay
+from digest.topics.paper_index import PaperIndex
 from tests.support.growth import assert_proportional
 from tests.topics.invented_papers import paper
 
@@ -16,8 +17,8 @@ DAYS = [date(2026, 11, 1) + timedelta(days=n) for n in range(10)]
 def tried(written, *batches):
     """Back-test a filter on days with these titles each."""
     batch = [(paper(title), day) for titles, day in zip(batches, DAYS, strict=False) for title in titles]
-    index = topics.PaperIndex([one for one, _ in batch])
-    return topics.backtest(topics.parse(written), index, [day for _, day in batch])
+    index = PaperIndex([one for one, _ in batch])
+    return filter_backtest.backtest(filter_parser.parse(written), index, [day for _, day in batch])
 
 
 def test_papers_a_day_count_the_days_without_any():
@@ -101,14 +102,14 @@ def test_the_time_of_a_backtest_grows_with_the_number_of_papers_and_no_faster():
         paper(" ".join(chance.choices(words, k=8)), " ".join(chance.choices(words, k=40)))
         for _ in range(6_000)
     ]
-    indexes = {size: topics.PaperIndex(batch[:size]) for size in (1_500, 6_000)}
+    indexes = {size: PaperIndex(batch[:size]) for size in (1_500, 6_000)}
     days = [date(2026, 1, 1) + timedelta(days=n // 100) for n in range(6_000)]
     written = (
         f'({words[0]} OR "{words[1]} {words[2]}" OR worda* OR {words[3]}) ANDNOT {words[4]} ANDNOT wordb1*'
     )
 
     def backtest(size):
-        return topics.backtest(topics.parse(written), indexes[size], days[:size])
+        return filter_backtest.backtest(filter_parser.parse(written), indexes[size], days[:size])
 
     assert backtest(6_000).per_day.days == 60
     assert_proportional(backtest, 1_500)
@@ -140,14 +141,16 @@ def test_clauses_that_contradict_one_another_are_named_wherever_they_are():
 def test_a_comparison_names_the_papers_gained_and_lost_latest_day_first():
     titles = ["robots", "cups", "robots and cups"], ["robot arms", "cups", "tea"]
     batch = [(paper(title), day) for row, day in zip(titles, DAYS, strict=False) for title in row]
-    index, days = topics.PaperIndex([one for one, _ in batch]), [day for _, day in batch]
+    index, days = PaperIndex([one for one, _ in batch]), [day for _, day in batch]
 
-    found = topics.compare_filters(topics.parse("robot"), topics.parse("cup"), index, days)
+    found = filter_backtest.compare_filters(
+        filter_parser.parse("robot"), filter_parser.parse("cup"), index, days
+    )
 
     assert (found.gained, found.lost) == ((4, 1), (3, 0))
     assert (found.before, found.after) == (
         PerDay(median=2, p90=2.0, max=2, days=2),
         PerDay(median=2, p90=2.0, max=2, days=2),
     )
-    assert topics.compare_filters(None, topics.parse("tea"), index, days).gained == (5,)
-    assert topics.compare_filters(topics.parse("tea"), None, index, days).lost == (5,)
+    assert filter_backtest.compare_filters(None, filter_parser.parse("tea"), index, days).gained == (5,)
+    assert filter_backtest.compare_filters(filter_parser.parse("tea"), None, index, days).lost == (5,)

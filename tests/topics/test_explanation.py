@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from digest import topics
-from digest.papers import display
+from digest.papers.display_text import display
+from digest.topics import explanation, filter_parser
+from digest.topics.explanation import Explainer
+from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import KITCHEN, paper
 
 
 def explained(written, of=KITCHEN):
-    return topics.explain(topics.parse(written), of)
+    return explanation.explain(filter_parser.parse(written), of)
 
 
 def test_the_strongest_reason_comes_first():
@@ -44,11 +46,13 @@ def test_words_are_marked_in_the_text_that_is_shown():
 def test_each_paper_of_a_batch_is_explained_by_its_own_words():
     papers = [paper(f"Cup number {number}", f"It holds {number} drops.") for number in range(600)]
 
-    pages = topics.Explainer(topics.PaperIndex(papers))
+    pages = Explainer(PaperIndex(papers))
 
     for number in (0, 255, 256, 599):
-        assert pages.explain(topics.parse(f'"holds {number}"'), number).words[0].text == f"holds {number}"
-        assert not pages.explain(topics.parse('"holds 7"'), number).matched
+        assert (
+            pages.explain(filter_parser.parse(f'"holds {number}"'), number).words[0].text == f"holds {number}"
+        )
+        assert not pages.explain(filter_parser.parse('"holds 7"'), number).matched
 
 
 def test_words_inside_others_are_not_marked_twice():
@@ -127,8 +131,8 @@ def test_the_clause_that_excluded_a_paper_is_named(written, failed):
     ],
 )
 def test_the_clauses_of_a_match_are_told_apart_by_kind(written, words, authors, others):
-    pages = topics.Explainer(topics.PaperIndex([paper("Quiet cups"), KITCHEN]))
-    clauses = pages.matched_clauses(topics.parse(written).canonical, [0, 1])
+    pages = Explainer(PaperIndex([paper("Quiet cups"), KITCHEN]))
+    clauses = pages.matched_clauses(filter_parser.parse(written).canonical, [0, 1])
 
     found = pages.finding(clauses[1], 1)
 

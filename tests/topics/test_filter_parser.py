@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import errors, topics
-from digest.topics import author_names, clauses, filter_parser
-from digest.topics.clauses import text_words
+from digest import errors
+from digest.topics import author_names, filter_parser
+from digest.topics.clauses import parse_clause, text_words
+from digest.topics.clauses.field_names import FIELDS, SIGNALS
 from digest.topics.filter_tree import leaves
 from tests.support.growth import assert_proportional
 from tests.topics import strategies
@@ -21,12 +22,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
 
 
 def canonical(written):
-    return topics.parse(written).canonical
+    return filter_parser.parse(written).canonical
 
 
 def refused(written):
     with pytest.raises(errors.BadFilter) as caught:
-        topics.parse(written)
+        filter_parser.parse(written)
     return caught.value
 
 
@@ -89,12 +90,12 @@ def test_every_spelling_has_one_canonical_form(written, printed):
 @given(strategies.filters)
 def test_the_printed_form_of_a_filter_parses_to_the_same_filter(written):
     try:
-        filter_ = topics.parse(written)
+        filter_ = filter_parser.parse(written)
     except errors.BadFilter:
         return
 
-    assert topics.parse(filter_.canonical) == filter_
-    assert topics.parse(filter_.canonical).canonical == filter_.canonical
+    assert filter_parser.parse(filter_.canonical) == filter_
+    assert filter_parser.parse(filter_.canonical).canonical == filter_.canonical
 
 
 SIGNS = 'abAB élŁß½㈱扩ｶﾞα\u0301"~*()-:!.,\\{}$_^&|<>=[]0159\n\u00a0\u200b“”'
@@ -129,7 +130,7 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join) | st.text(max_size=200))
 def test_any_text_is_a_filter_or_one_clear_error(written):
     try:
-        filter_ = topics.parse(written)
+        filter_ = filter_parser.parse(written)
     except errors.BadFilter as mistake:
         where = (mistake.column, mistake.length, mistake.with_carets().count("\n"))
         filter_ = None
@@ -139,7 +140,7 @@ def test_any_text_is_a_filter_or_one_clear_error(written):
     assert 1 <= where[0] <= len(written) + 1
     assert where[1] >= 1
     assert where[2] == 2
-    assert filter_ is None or topics.parse(filter_.canonical) == filter_
+    assert filter_ is None or filter_parser.parse(filter_.canonical) == filter_
 
 
 UNITS = [
@@ -166,13 +167,13 @@ def parse_afresh(written):
     """Parse or refuse a filter with empty caches."""
     for kept in (
         filter_parser._parse_short,
-        clauses.clause,
-        clauses.read_quoted_clause,
+        parse_clause.clause,
+        parse_clause.read_quoted_clause,
         author_names.parts_of,
     ):
         kept.cache_clear()
     with contextlib.suppress(errors.BadFilter):
-        topics.parse(written)
+        filter_parser.parse(written)
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -191,7 +192,7 @@ def test_a_character_that_folds_to_several_letters_counts_as_several():
 
 
 def test_a_phrase_has_at_most_64_words():
-    assert topics.parse(f'"{"a " * 64}"').canonical
+    assert filter_parser.parse(f'"{"a " * 64}"').canonical
     assert "at most 64 words; this one has 65" in refused(f'"{"a " * 65}"').message
 
 
@@ -216,15 +217,15 @@ def test_aliases_mean_the_same(one, other):
 
 
 def test_a_mix_of_and_and_or_is_read_with_a_note():
-    (note,) = topics.parse("a b OR c").warnings
+    (note,) = filter_parser.parse("a b OR c").warnings
 
     assert "(a AND b) OR c" in note
-    assert topics.parse("(a b) OR c").warnings == ()
-    assert topics.parse("a (b OR c)").warnings == ()
+    assert filter_parser.parse("(a b) OR c").warnings == ()
+    assert filter_parser.parse("a (b OR c)").warnings == ()
 
 
 def test_lower_case_operators_are_words_with_a_note():
-    filter_ = topics.parse("cats and dogs")
+    filter_ = filter_parser.parse("cats and dogs")
 
     assert [leaf.canonical for leaf in leaves(filter_.tree)] == ["cats", "and", "dogs"]
     assert "the operator is AND" in filter_.warnings[0]
@@ -292,11 +293,11 @@ def test_a_mistake_is_pointed_at(written, column, length, message, suggestion):
     if suggestion is not None:
         assert mistake.suggestion == suggestion
     if suggestion and suggestion.count(":") <= 1 and not suggestion.endswith(":"):
-        topics.parse(suggestion)
+        filter_parser.parse(suggestion)
 
 
 def test_a_filter_at_a_limit_is_accepted_and_one_above_it_refused():
-    assert len(list(leaves(topics.parse(" ".join("a" * 64)).tree))) == 64
+    assert len(list(leaves(filter_parser.parse(" ".join("a" * 64)).tree))) == 64
     assert canonical("(" * 8 + "a" + ")" * 8) == "a"
     assert len(canonical("a" * 1000)) == 1000
 
@@ -305,9 +306,9 @@ def test_nesting_is_counted_in_the_printed_form():
     written = "a"
     for level in range(8):
         written = f"(b{' ' if level % 2 else ' OR '}{written})"
-    filter_ = topics.parse(written)
+    filter_ = filter_parser.parse(written)
 
-    assert topics.parse(filter_.canonical) == filter_
+    assert filter_parser.parse(filter_.canonical) == filter_
     assert (
         "deep"
         in refused(f"c ({written})" if filter_.canonical.startswith("b OR") else f"c OR ({written})").message
@@ -334,7 +335,7 @@ def blocks(kind):
 
 @pytest.mark.parametrize("line", [line for block in blocks("filter") for line in block.splitlines()])
 def test_filters_in_the_docs_parse(line):
-    assert topics.parse(line).canonical
+    assert filter_parser.parse(line).canonical
 
 
 @pytest.mark.parametrize("shown", blocks("mistake"))
@@ -345,12 +346,12 @@ def test_mistakes_in_the_docs_give_the_message_shown_there(shown):
 def test_every_field_and_signal_is_in_the_docs():
     named = set(re.findall(r"([A-Za-z0-9_]+):", PAGE))
 
-    assert {*clauses.FIELDS, *clauses.SIGNALS} <= named
+    assert {*FIELDS, *SIGNALS} <= named
 
 
 @pytest.mark.parametrize("value", re.findall(r"`((?:cat|id|doi|au|ti|all|is|date):[^`]*[^`:])`", PAGE))
 def test_examples_in_the_tables_of_the_docs_parse(value):
-    assert topics.parse(value).canonical
+    assert filter_parser.parse(value).canonical
 
 
 @pytest.mark.parametrize(
@@ -359,7 +360,7 @@ def test_examples_in_the_tables_of_the_docs_parse(value):
 )
 def test_a_word_that_is_nearly_an_operator_is_pointed_at(written, meant):
     with pytest.raises(errors.BadFilter) as caught:
-        topics.parse(written)
+        filter_parser.parse(written)
 
     typed = written[caught.value.column - 1 :][: caught.value.length]
     assert f"'{typed}' is not an operator. Did you mean {meant}?" in str(caught.value)
@@ -369,14 +370,16 @@ def test_a_word_that_is_nearly_an_operator_is_pointed_at(written, meant):
     "written", ["NOR gates", "XOR", "ORB slam", "ANN", "ANT", "LAND", '"ANDN"', "tiab:ANDN", "ANDN."]
 )
 def test_an_acronym_that_looks_like_an_operator_is_a_word(written):
-    parsed = topics.parse(written)
+    parsed = filter_parser.parse(written)
 
-    assert topics.parse(parsed.canonical) == parsed
+    assert filter_parser.parse(parsed.canonical) == parsed
 
 
 def test_a_bare_category_gets_a_note():
-    assert topics.parse("cs.cl").warnings == ("cs.cl is searched for as words; did you mean cat:cs.CL?",)
-    assert not topics.parse("cat:cs.CL OR math").warnings
+    assert filter_parser.parse("cs.cl").warnings == (
+        "cs.cl is searched for as words; did you mean cat:cs.CL?",
+    )
+    assert not filter_parser.parse("cat:cs.CL OR math").warnings
 
 
 @given(st.from_regex(r"[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,4}\*?", fullmatch=True))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from digest import topics
+from digest.topics import explanation, filter_parser
 from digest.topics.language_detection import NAMES, language_of
+from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import paper
 
 WRITTEN = {
@@ -46,10 +47,10 @@ def test_every_paper_is_in_one_language_and_a_filter_finds_it():
     papers = [
         paper(f"{language}", text, id=number) for number, (language, text) in enumerate(WRITTEN.items(), 1)
     ]
-    index = topics.PaperIndex(papers)
+    index = PaperIndex(papers)
 
-    found = {language: index.matches(topics.parse(f"lang:{language}")) for language in WRITTEN}
+    found = {language: index.matches(filter_parser.parse(f"lang:{language}")) for language in WRITTEN}
 
     assert found == {language: 1 << number for number, language in enumerate(WRITTEN)}
-    assert topics.explain(topics.parse("lang:de"), papers[1]).why == ("lang:de",)
-    assert topics.explain(topics.parse("robot* ANDNOT lang:de"), papers[1]).failed
+    assert explanation.explain(filter_parser.parse("lang:de"), papers[1]).why == ("lang:de",)
+    assert explanation.explain(filter_parser.parse("robot* ANDNOT lang:de"), papers[1]).failed

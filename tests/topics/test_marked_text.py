@@ -8,15 +8,15 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import topics
-from digest.papers import display
+from digest.papers.display_text import display
+from digest.topics import explanation, filter_parser
 from digest.topics.explanation import MatchedWord
 from digest.topics.marked_text import marked_html
 from tests.topics.invented_papers import KITCHEN, paper
 
 
 def marked(field: str, filter_: str, of=KITCHEN) -> str:
-    words = topics.explain(topics.parse(filter_), of).words
+    words = explanation.explain(filter_parser.parse(filter_), of).words
     text = display(getattr(of, field))
     return str(marked_html(text, field, words))
 
@@ -36,7 +36,7 @@ def test_a_filter_that_does_not_match_marks_nothing() -> None:
 
 
 def test_a_word_after_the_cut_of_a_text_is_not_marked() -> None:
-    words = topics.explain(topics.parse("ask"), paper("Robots that ask", "Nothing.")).words
+    words = explanation.explain(filter_parser.parse("ask"), paper("Robots that ask", "Nothing.")).words
 
     assert str(marked_html("Robots that a…", "title", words)) == "Robots that a…"
 

@@ -6,12 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from digest import topics
+from digest.errors import BadFilter
+from digest.topics import filter_parser
+from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import KITCHEN, paper
 
 
 def matches(written, *papers):
-    return topics.PaperIndex(papers).matches(topics.parse(written))
+    return PaperIndex(papers).matches(filter_parser.parse(written))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,8 @@ def test_near_words_stand_in_any_order_with_few_between(written, found):
 )  # fmt: skip
 def test_a_field_searches_only_its_own_text(written, found):
     if found is None:
-        with pytest.raises(topics.BadFilter):
-            topics.parse(written)
+        with pytest.raises(BadFilter):
+            filter_parser.parse(written)
     else:
         assert matches(written, KITCHEN) == found
 
@@ -172,8 +174,8 @@ def test_a_title_and_an_abstract_are_two_texts():
 )  # fmt: skip
 def test_authors_are_found_by_names_and_initials_in_order(written, found):
     if found is None:
-        with pytest.raises(topics.BadFilter):
-            topics.parse(written)
+        with pytest.raises(BadFilter):
+            filter_parser.parse(written)
     else:
         assert matches(written, KITCHEN) == found
 
@@ -206,11 +208,11 @@ def test_an_empty_batch_matches_nothing():
 
 
 def test_earlier_filters_do_not_change_the_result_of_later_ones():
-    index = topics.PaperIndex([KITCHEN])
+    index = PaperIndex([KITCHEN])
 
-    assert index.matches(topics.parse("robot ANDNOT cup")) == 0
-    assert index.matches(topics.parse("robot")) == 1
-    assert index.matches(topics.parse("robot ANDNOT survey")) == 1
+    assert index.matches(filter_parser.parse("robot ANDNOT cup")) == 0
+    assert index.matches(filter_parser.parse("robot")) == 1
+    assert index.matches(filter_parser.parse("robot ANDNOT survey")) == 1
 
 
 def test_words_in_a_row_are_found_only_in_a_row():
@@ -236,21 +238,21 @@ def test_a_number_is_not_split_in_two():
 def test_threads_that_share_an_index_find_what_one_thread_finds():
     batch = [paper(f"word{n} and word{n + 1}") for n in range(200)]
     written = [f"word{n} OR (word{n + 1} ANDNOT word{n + 2})" for n in range(200)] * 3
-    alone, shared = topics.PaperIndex(batch), topics.PaperIndex(batch)
+    alone, shared = PaperIndex(batch), PaperIndex(batch)
 
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda text: shared.matches(topics.parse(text)), written))
+        found = list(threads.map(lambda text: shared.matches(filter_parser.parse(text)), written))
 
-    assert found == [alone.matches(topics.parse(text)) for text in written]
+    assert found == [alone.matches(filter_parser.parse(text)) for text in written]
 
 
 def test_an_index_that_dropped_its_results_finds_the_same_again():
-    index = topics.PaperIndex([paper("slow diffusion"), paper("quiet robots")])
-    before = index.matches(topics.parse('robot* OR about:"slow diffusion"'))
+    index = PaperIndex([paper("slow diffusion"), paper("quiet robots")])
+    before = index.matches(filter_parser.parse('robot* OR about:"slow diffusion"'))
 
     index.limit_results()
     assert index.clauses_cached == 2
     index.limit_results(most=1)
     assert index.clauses_cached == 0
 
-    assert index.matches(topics.parse('robot* OR about:"slow diffusion"')) == before
+    assert index.matches(filter_parser.parse('robot* OR about:"slow diffusion"')) == before

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import errors, topics
-from digest.topics import pack_files
+from digest import errors
+from digest.topics import filter_parser, pack_files, pack_resolution
 from digest.topics.pack_files import Pack
 from tests.topics import strategies
 
@@ -42,7 +42,7 @@ def shelf(*published):
 
 
 def stands_for(written, *on_it):
-    return topics.resolve_filter(topics.parse(written), shelf(*on_it)).canonical
+    return pack_resolution.resolve_filter(filter_parser.parse(written), shelf(*on_it)).canonical
 
 
 def refused(written, *on_it):
@@ -118,7 +118,9 @@ def test_any_text_is_a_pack_or_one_clear_error(text):
         shown = (mistake.line >= 1, mistake.column >= 1, mistake.with_carets().count("\n"))
     else:
         shown = (True, True, 2)
-        assert all(topics.parse(canonical).canonical == canonical for canonical in pack.filters.values())
+        assert all(
+            filter_parser.parse(canonical).canonical == canonical for canonical in pack.filters.values()
+        )
 
     assert shown == (True, True, 2)
 
@@ -134,8 +136,8 @@ def test_any_text_is_a_pack_or_one_clear_error(text):
     ],
 )  # fmt: skip
 def test_a_use_clause_is_printed_as_it_was_written(written, printed):
-    assert topics.parse(written).canonical == printed
-    assert topics.parse(printed) == topics.parse(written)
+    assert filter_parser.parse(written).canonical == printed
+    assert filter_parser.parse(printed) == filter_parser.parse(written)
 
 
 def test_a_pack_reference_is_replaced_by_its_filter():
@@ -173,14 +175,14 @@ def test_a_new_pack_lists_its_indirect_dependencies():
     base = [published("base", 1, x="old"), published("base", 2, x="new AND use:ground/y")]
     lab = published("lab", 1, nlp="use:base/x OR use:lab/b", b="use:base/x@1")
 
-    assert topics.pack_dependencies(lab, shelf(ground, *base)) == {"base": 2, "ground": 4}
+    assert pack_resolution.pack_dependencies(lab, shelf(ground, *base)) == {"base": 2, "ground": 4}
 
 
 def test_a_new_pack_that_cannot_be_resolved_names_its_filter():
     lab = published("lab", nlp="LLM", robots="arm OR use:gone/x")
 
     with pytest.raises(errors.BadFilter, match="lab/robots: There is no pack gone") as caught:
-        topics.pack_dependencies(lab, {})
+        pack_resolution.pack_dependencies(lab, {})
 
     assert (caught.value.column, caught.value.length) == (1, len("arm OR use:gone/x"))
 
@@ -188,7 +190,9 @@ def test_a_new_pack_that_cannot_be_resolved_names_its_filter():
 def test_a_resolved_reference_names_the_version():
     lab = published("lab", 7, nlp="LLM OR ICL")
 
-    assert topics.resolved_uses(topics.parse("use:lab/nlp x"), shelf(lab)) == {"use:lab/nlp@7": "LLM OR ICL"}
+    assert pack_resolution.resolved_uses(filter_parser.parse("use:lab/nlp x"), shelf(lab)) == {
+        "use:lab/nlp@7": "LLM OR ICL"
+    }
 
 
 @pytest.mark.parametrize(
@@ -241,19 +245,19 @@ def test_packs_that_grow_exponentially_are_refused_quickly():
 )
 def test_a_resolved_filter_equals_the_filter_written_out(one, other, shape):
     try:
-        whole = topics.parse(shape.format(f"({one})", f"({other})"))
-        parts = {"a": topics.parse(one).canonical, "b": topics.parse(other).canonical}
+        whole = filter_parser.parse(shape.format(f"({one})", f"({other})"))
+        parts = {"a": filter_parser.parse(one).canonical, "b": filter_parser.parse(other).canonical}
     except errors.BadFilter:
         return
     try:
-        filter_ = topics.resolve_filter(
-            topics.parse(shape.format("use:p/a", "use:p/b")), shelf(published("p", **parts))
+        filter_ = pack_resolution.resolve_filter(
+            filter_parser.parse(shape.format("use:p/a", "use:p/b")), shelf(published("p", **parts))
         )
     except errors.BadFilter:
         return
 
     assert filter_ == whole
-    assert topics.parse(filter_.canonical) == filter_
+    assert filter_parser.parse(filter_.canonical) == filter_
 
 
 def test_the_pack_in_the_docs_parses():

@@ -10,18 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import topics
-from digest.papers import bitsets, title_key
-from digest.topics import relevance
+from digest.papers import bitsets
+from digest.papers.paper_record import title_key
+from digest.topics import filter_parser, relevance
 from digest.topics.filter_tree import TextClause
+from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import KITCHEN, paper
 
 SHARED = Path(__file__).parents[3] / "shared"
 
 
 def ranked(written, *batch):
-    index = topics.PaperIndex(batch)
-    filter_ = topics.parse(written)
+    index = PaperIndex(batch)
+    filter_ = filter_parser.parse(written)
     scores = index.relevance(filter_, index.matches(filter_))
     assert all(0 <= score <= 1 for score in scores.values())
     return sorted(scores, key=lambda number: (-scores[number], number))
@@ -51,10 +52,10 @@ def test_alternatives_after_the_first_weigh_the_same():
 
 def test_an_index_can_order_with_other_weights():
     batch = [paper("Robots"), paper("Cups", "robots, robots and robots")]
-    even = topics.PaperIndex(batch, relevance.RelevanceWeights(title=1.0))
+    even = PaperIndex(batch, relevance.RelevanceWeights(title=1.0))
 
     assert ranked("robot", *batch) == [0, 1]
-    assert even.relevance(topics.parse("robot"), 0b11) == {0: pytest.approx(3 / 7), 1: 1.0}
+    assert even.relevance(filter_parser.parse("robot"), 0b11) == {0: pytest.approx(3 / 7), 1: 1.0}
 
 
 def test_excluded_words_do_not_change_relevance():
@@ -62,11 +63,11 @@ def test_excluded_words_do_not_change_relevance():
 
 
 def test_the_best_paper_scores_1_and_a_filter_without_words_gives_equal_scores():
-    index = topics.PaperIndex([KITCHEN, paper("cups", categories=("cs.RO",))])
+    index = PaperIndex([KITCHEN, paper("cups", categories=("cs.RO",))])
 
-    assert index.relevance(topics.parse("robot*"), 0b01) == {0: 1.0}
-    assert index.relevance(topics.parse("cat:cs.RO"), 0b11) == {0: 0.5, 1: 0.5}
-    assert index.relevance(topics.parse("robot"), 0) == {}
+    assert index.relevance(filter_parser.parse("robot*"), 0b01) == {0: 1.0}
+    assert index.relevance(filter_parser.parse("cat:cs.RO"), 0b11) == {0: 0.5, 1: 0.5}
+    assert index.relevance(filter_parser.parse("robot"), 0) == {}
 
 
 words = st.lists(st.sampled_from(["robot", "robots", "cup", "tea"]), max_size=8).map(" ".join)
@@ -74,7 +75,7 @@ words = st.lists(st.sampled_from(["robot", "robots", "cup", "tea"]), max_size=8)
 
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=5), st.sampled_from(["", "ti:", "abs:"]))
 def test_relevance_follows_from_word_counts_in_title_and_abstract(texts, field):
-    index = topics.PaperIndex([paper(title, abstract) for title, abstract in texts])
+    index = PaperIndex([paper(title, abstract) for title, abstract in texts])
     expected = {}
     for number, (title, abstract) in enumerate(texts):
         in_title = 0 if field == "abs:" else title.split().count("robot")
@@ -82,7 +83,7 @@ def test_relevance_follows_from_word_counts_in_title_and_abstract(texts, field):
         if in_title or in_abstract:
             expected[number] = relevance.WEIGHTS.score(in_title, in_abstract)
 
-    clause = topics.parse(f'{field}"robot"').tree
+    clause = filter_parser.parse(f'{field}"robot"').tree
     assert isinstance(clause, TextClause)
     scored = index.scored_sets(clause)
     assert {number: score for score, papers in scored for number in bitsets.members(papers)} == expected
@@ -127,10 +128,10 @@ def means(figures):
 
 
 def test_ranking_of_labelled_topics_reaches_the_documented_quality(seeds, labelled):
-    index = topics.PaperIndex(seeds)
+    index = PaperIndex(seeds)
     figures = []
     for topic in labelled.values():
-        filter_ = topics.parse(topic["query_boolean"])
+        filter_ = filter_parser.parse(topic["query_boolean"])
         scores = index.relevance(filter_, index.matches(filter_))
         order = sorted(scores, key=lambda number: (-scores[number], number))
         figures.append(judged([title_key(seeds[number].title) for number in order], topic))
@@ -149,6 +150,6 @@ def test_an_all_clause_is_scored_by_its_words_in_the_title_and_the_abstract():
 
 def test_words_near_one_another_count_once_in_a_text():
     batch = [paper(abstract="arms of robots, arms of robots"), paper(abstract="arms of robots, tea and cups")]
-    index, filter_ = topics.PaperIndex(batch), topics.parse('"robots arms"~3')
+    index, filter_ = PaperIndex(batch), filter_parser.parse('"robots arms"~3')
 
     assert index.relevance(filter_, index.matches(filter_)) == {0: 1.0, 1: 1.0}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from digest import topics
+from digest.errors import BadFilter
+from digest.topics import filter_parser, relevance_terms
+from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import KITCHEN, paper
 from tests.topics.strategies import batches, filters
 
@@ -18,9 +20,9 @@ BATCH = [
 
 
 def terms_of(written, index):
-    filter_ = topics.parse(written)
+    filter_ = filter_parser.parse(written)
     fit = index.relevance(filter_, index.matches(filter_))
-    return fit, topics.score_terms(index, filter_, fit)
+    return fit, relevance_terms.score_terms(index, filter_, fit)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def terms_of(written, index):
     ],
 )
 def test_the_terms_add_up_to_the_score(written):
-    fit, terms = terms_of(written, topics.PaperIndex(BATCH))
+    fit, terms = terms_of(written, PaperIndex(BATCH))
 
     assert fit
     for number, score in fit.items():
@@ -47,8 +49,8 @@ def test_the_terms_add_up_to_the_score(written):
 @given(batches, filters)
 def test_the_terms_of_any_filter_add_up_to_the_score(batch, written):
     try:
-        fit, terms = terms_of(written, topics.PaperIndex(batch))
-    except topics.BadFilter:
+        fit, terms = terms_of(written, PaperIndex(batch))
+    except BadFilter:
         return  # it only excludes papers
 
     for number, score in fit.items():
@@ -56,7 +58,7 @@ def test_the_terms_of_any_filter_add_up_to_the_score(batch, written):
 
 
 def test_the_arithmetic_of_a_word_shows_counts_weight_and_the_best_total():
-    _, terms = terms_of("robot OR cup", topics.PaperIndex(BATCH[1:3]))
+    _, terms = terms_of("robot OR cup", PaperIndex(BATCH[1:3]))
 
     robot, cup = terms[0]
     assert (robot.words, cup.words) == ("robot", "cup")
@@ -66,7 +68,7 @@ def test_the_arithmetic_of_a_word_shows_counts_weight_and_the_best_total():
 
 @pytest.mark.parametrize("written", ['about:"robots that grasp cups"', "robot OR cup", "ti:tea"])
 def test_the_formula_of_a_term_gives_its_value(written):
-    _, terms = terms_of(written, topics.PaperIndex(BATCH))
+    _, terms = terms_of(written, PaperIndex(BATCH))
 
     for term in (term for row in terms.values() for term in row):
         formula = term.arithmetic.replace("×", "*").replace("÷", "/")
@@ -76,6 +78,6 @@ def test_the_formula_of_a_term_gives_its_value(written):
 
 
 def test_words_of_a_description_are_shown_as_written():
-    _, terms = terms_of('about:"robots that grasp cups"', topics.PaperIndex(BATCH))
+    _, terms = terms_of('about:"robots that grasp cups"', PaperIndex(BATCH))
 
     assert [term.words for term in terms[1]] == ["robots", "grasp", "cups", "robots grasp", "grasp cups"]

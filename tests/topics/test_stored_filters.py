@@ -8,14 +8,16 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from digest import errors, topics
+from digest import errors
 from digest.papers import bitsets
-from digest.topics import relevance
+from digest.topics import filter_parser, pack_resolution, relevance
+from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
+from digest.topics.paper_index import PaperIndex
 from tests.topics import strategies
 from tests.topics.invented_papers import paper
 
-BATCH = topics.PaperIndex(
+BATCH = PaperIndex(
     [
         paper("Cups and robots", "A robot lifts cups; robots wash cups.", authors=("Ada Lind",)),
         paper("Graphs", "Graph proofs of graphs about robots.", categories=("cs.RO",)),
@@ -37,7 +39,7 @@ def weighted(node: Node, weight: float = 1.0) -> Iterator[tuple[TextClause | Des
             yield from weighted(child, weight * lower)
 
 
-def plain_relevance(filter_: topics.Filter) -> dict[int, float]:
+def plain_relevance(filter_: Filter) -> dict[int, float]:
     """Score paper by paper and clause by clause."""
     weights = {leaf.canonical: (leaf, weight) for leaf, weight in weighted(filter_.tree)}
     totals = {}
@@ -74,12 +76,12 @@ joined = st.recursive(
 @example("all:robots AND robots")
 def test_matches_and_relevance_are_those_of_plain_arithmetic(written: str) -> None:
     try:
-        filter_ = topics.parse(written)
+        filter_ = filter_parser.parse(written)
     except errors.BadFilter:
         assume(False)
     assume(not filter_.uses)
 
-    found = BATCH.sets_by_relevance(topics.parse_resolved(filter_.canonical))
+    found = BATCH.sets_by_relevance(pack_resolution.parse_resolved(filter_.canonical))
 
     scored = {number: score for score, papers in found for number in bitsets.members(papers)}
     assert scored == plain_relevance(filter_) == BATCH.relevance(filter_, BATCH.matches(filter_))
@@ -87,15 +89,15 @@ def test_matches_and_relevance_are_those_of_plain_arithmetic(written: str) -> No
 
 
 def test_a_description_with_many_scores_counts_as_one_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    filter_ = topics.parse('about:"cups of tea for robots" OR cups OR about:"graph proofs"')
-    expected = topics.PaperIndex(BATCH.papers).relevance(filter_, 0b1111)
+    filter_ = filter_parser.parse('about:"cups of tea for robots" OR cups OR about:"graph proofs"')
+    expected = PaperIndex(BATCH.papers).relevance(filter_, 0b1111)
 
     monkeypatch.setattr(relevance, "MANY_SCORES", 1)
 
-    assert topics.PaperIndex(BATCH.papers).relevance(filter_, 0b1111) == expected
+    assert PaperIndex(BATCH.papers).relevance(filter_, 0b1111) == expected
 
 
 @pytest.mark.parametrize("text", ["(cups", "use:lab/nlp", "use:lab/nlp OR cups"])
 def test_a_filter_that_cannot_be_parsed_or_resolved_is_refused(text: str) -> None:
     with pytest.raises(errors.BadFilter):
-        topics.parse_resolved(text)
+        pack_resolution.parse_resolved(text)

@@ -19,18 +19,20 @@ from sqlalchemy.orm import Session
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from digest import db, publishing
+from digest import db
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
-from digest.delivery.transports import Transport
 from digest.delivery.transports.memory import MemoryTransport
-from digest.papers import Record, catalog
+from digest.delivery.transports.transport import Transport
+from digest.papers.catalog import match_or_add_records, queries
+from digest.papers.paper_record import Record
+from digest.publishing import publish_due
 from digest.settings import Settings, load_settings
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import sign_up_queue, subscriber_rows
-from digest.web import create_app
+from digest.web.app import create_app
 from tests.support.clock import Clock
 from tests.support.mail_bodies import body_of
 from tests.support.shared_caches import CACHES, caches_with_templates
@@ -199,7 +201,7 @@ def papers(served: ServedSite, now: datetime) -> list[int]:
     ]  # fmt: skip
     load_papers(served, records, at=now)
     with served.writing() as session:
-        return [catalog.find(session, record.title).id for record in records]
+        return [queries.find(session, record.title).id for record in records]
 
 
 def load_papers(served: ServedSite, records: Sequence[Record], *, at: datetime) -> None:
@@ -214,7 +216,7 @@ def load_papers(served: ServedSite, records: Sequence[Record], *, at: datetime) 
             date=at.date(),
         )
         session.add(dump)
-        catalog.add(session, records, dump=dump)
+        match_or_add_records.add(session, records, dump=dump)
         session.commit()
 
 
@@ -248,7 +250,7 @@ def publish_and_deliver(
 ) -> None:
     """Publish what is due at that moment, and deliver it."""
     common: dict[str, Any] = {"site": served.site, "templates": served.context.templates, "caches": CACHES}
-    publishing.publish(session, **common, now=at)
+    publish_due.publish(session, **common, now=at)
     delivery_run.deliver(session, **common, transport=transport, clock=lambda: at)
 
 

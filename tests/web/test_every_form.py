@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 
 from digest.db import kept_pages
 from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
-from digest.papers import Record, catalog
+from digest.papers.catalog import match_or_add_records, queries
+from digest.papers.paper_record import Record
 from digest.site import links
 from digest.subscribers import saved_papers, subscriber_rows, unsubscribe_and_undo
 from digest.web import middleware
@@ -153,8 +154,8 @@ def pages(
     reader = dora.id, dora.link_version
     records = [Record(title=f"Quiet tomography of knees {n}", abstract="We scan.") for n in range(4)]
     with served.writing() as session:
-        catalog.add(session, records, dump=session.query(DumpRow).one())
-        knee = catalog.find(session, records[0].title).id
+        match_or_add_records.add(session, records, dump=session.query(DumpRow).one())
+        knee = queries.find(session, records[0].title).id
         for paper in papers[:4]:
             saved_papers.save(session, dora.id, paper, now=served.clock.now)
         gone = subscriber_rows.add(session, "gone@uni.edu", consent="asked", now=served.clock.now)

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from digest import publishing
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, mail_rules, stored_mail
-from digest.papers import Record, catalog
+from digest.papers.catalog import hidden_papers, match_or_add_records, queries
+from digest.papers.paper_record import Record
+from digest.publishing import publish_due
 from digest.site import links
 from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
@@ -42,9 +43,9 @@ def knees(served, papers, now) -> int:
     ]  # fmt: skip
     with served.writing() as session:
         dump = session.query(DumpRow).one()
-        catalog.add(session, records, dump=dump)
+        match_or_add_records.add(session, records, dump=dump)
         session.commit()
-        return catalog.find(session, records[0].title).id
+        return queries.find(session, records[0].title).id
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ def test_the_pages_of_many_papers_do_not_fill_the_memory(served, less_path, pape
 
 def test_a_hidden_paper_is_gone_from_the_page(served, less_path, knees, now):
     with served.writing() as session:
-        catalog.hide(session, str(knees), now=now)
+        hidden_papers.hide(session, str(knees), now=now)
         session.commit()
 
     for path in (less_path, f"{less_path}/more"):
@@ -201,7 +202,7 @@ def digest_of_ada(served, knees, common, now) -> EmailMessage:
             session, ADA, state=SubscriberState.ACTIVE, consent="asked", now=now, topics={"Vision": "title:image*"}
         )  # fmt: skip
         session.commit()
-        publishing.publish(session, **common, now=now + timedelta(minutes=1))
+        publish_due.publish(session, **common, now=now + timedelta(minutes=1))
     served.clock.now = now + timedelta(minutes=2)
     return deliver_one(served, common)
 
@@ -230,7 +231,7 @@ def numbered_paper(served, digest: EmailMessage) -> tuple[str, str]:
     title, number = next((title, one) for title, one in cards if "knees" in title)
     ada = served.subscriber(ADA)
     with served.writing() as session:
-        paper = catalog.find(session, title).id
+        paper = queries.find(session, title).id
     return number, path_of(links.less_url(links.feedback_url(served.site, ada.id, ada.link_version), paper))
 
 

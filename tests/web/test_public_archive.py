@@ -12,7 +12,8 @@ from threading import Event
 import httpx2
 import pytest
 
-from digest.papers import Record, catalog
+from digest.papers.catalog import hidden_papers
+from digest.papers.paper_record import Record
 from digest.web import trending_list
 from tests.support.waiting import pause
 from tests.web.conftest import load_papers, opened, settings_for
@@ -31,7 +32,7 @@ def yesterday(served, now) -> date:
 
 def hide(served, reference: str, now) -> None:
     with served.writing() as session:
-        catalog.hide(session, reference, now=now)
+        hidden_papers.hide(session, reference, now=now)
 
 
 def test_each_day_has_a_page_that_links_to_the_days_around_it(served, papers, yesterday, now):
@@ -227,7 +228,7 @@ def test_a_hidden_paper_leaves_the_web_page_of_a_digest_too(served, papers, dige
 def test_a_paper_that_is_hidden_can_be_shown_again(served, papers, now):
     hide(served, str(papers[0]), now)
     with served.writing() as session:
-        catalog.hide(session, str(papers[0]), now=served.clock.now, undo=True)
+        hidden_papers.hide(session, str(papers[0]), now=served.clock.now, undo=True)
 
     assert served.client.get(f"/papers/{papers[0]}").status_code == 200
     assert "Slow Diffusion" in served.client.get("/").text

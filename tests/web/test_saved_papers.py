@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from digest.papers import catalog
+from digest.papers.catalog import hidden_papers
 from digest.site import links
 from digest.subscribers import account, erasure, saved_papers, subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
@@ -102,7 +102,7 @@ def test_a_paper_that_does_not_exist_cannot_be_saved(served, alice, save_path, n
 def test_a_hidden_paper_leaves_the_list(served, alice, papers, save_path, manage_path, now):
     served.client.post(save_path, data={"do": "save"})
     with served.writing() as session:
-        catalog.hide(session, str(papers[0]), now=now)
+        hidden_papers.hide(session, str(papers[0]), now=now)
 
     assert "Slow Diffusion" not in served.client.get(f"{manage_path}/saved").text
     for page in (served.client.get(save_path), served.client.post(save_path, data={"do": "save"})):

@@ -241,8 +241,8 @@ def test_a_task_publishes_several_chunks_and_the_next_task_the_rest(
     drop(service)
     code = """
 from celery.signals import task_prerun
-from digest import publishing
 from digest.dumps.intake import load_dump
+from digest.publishing import publish_due
 from workers import tasks
 from workers.app import app
 from workers.worker_context import app_context
@@ -251,7 +251,7 @@ with context.write_session() as session:
     load_dump.load(session, context.settings.dumps / "dump.txt", now=context.clock())
 app.conf.task_always_eager = True
 task_prerun.connect(lambda task, **_: print(task.name), weak=False)
-publishing.CHUNK_SUBSCRIBERS, tasks.CHUNKS_PER_TASK = 2, 2
+publish_due.CHUNK_SUBSCRIBERS, tasks.CHUNKS_PER_TASK = 2, 2
 tasks.publish()
 """
 

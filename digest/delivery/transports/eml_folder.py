@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from digest.delivery.transports import Message
 from digest.delivery.transports.maildir import MaildirTransport, write_synced
+from digest.delivery.transports.transport import Message
 
 
 class EmlFolderTransport(MaildirTransport):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
+from digest.delivery.transports.transport import Message, Outcome, Verdict, make_outcome
 
 
 class MaildirTransport:

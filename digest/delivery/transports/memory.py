@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
+from digest.delivery.transports.transport import Message, Outcome, Verdict, make_outcome
 
 
 class MemoryTransport:

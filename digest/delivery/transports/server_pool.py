@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from digest.delivery.transports import Message, Outcome, Transport, Verdict, make_outcome
+from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict, make_outcome
 
 REST_SECONDS = 60.0  #: how long a server that did not respond is tried only after all others
 #: Seconds after which no further server is tried, because one server may take a task's whole time limit.

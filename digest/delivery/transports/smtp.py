@@ -16,7 +16,6 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
 from digest.delivery.transports.mail_url import MailServer
 from digest.delivery.transports.provider_profiles import provider_id_in
 from digest.delivery.transports.smtp_socket import (
@@ -26,6 +25,7 @@ from digest.delivery.transports.smtp_socket import (
     SmtpSocket,
     Timeouts,
 )
+from digest.delivery.transports.transport import Message, Outcome, Verdict, make_outcome
 from digest.mail import addresses
 
 __all__ = ["MailServer", "SmtpTransport", "Timeouts"]

@@ -8,7 +8,7 @@ from datetime import date
 from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.dumps.formats.xml_stream import Element
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "acl-anthology"
 

@@ -15,7 +15,7 @@ from io import BytesIO
 from digest.dumps.formats import clean_values, field_parsing
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.mail import mail_parsing
-from digest.papers import Announcement, Record
+from digest.papers.paper_record import Announcement, Record
 
 NAME = "arxiv-listing"
 

@@ -19,7 +19,7 @@ from digest.dumps.formats.reader_interface import (
     RecordProblem,
     excerpt,
 )
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "bibtex"
 

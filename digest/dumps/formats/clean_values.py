@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from digest.dumps.formats import field_parsing
-from digest.papers import Announcement, Organization, Record, display
+from digest.papers.display_text import display
+from digest.papers.paper_record import Announcement, Organization, Record
 
 #: Words that programs write for a missing value.
 MISSING = frozenset(

@@ -9,7 +9,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from digest.papers import Organization, id_in, normalised_id
+from digest.papers.identifiers import id_in, normalised_id
+from digest.papers.paper_record import Organization
 
 MAX_TEXT = 2_000_000  #: maximum number of characters read from one field
 MAX_URL = 2_000  #: characters

@@ -14,7 +14,7 @@ from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.errors import UnreadableDump
-from digest.papers import Record, title_key
+from digest.papers.paper_record import Record, title_key
 
 NAME = "html"
 

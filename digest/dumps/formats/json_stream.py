@@ -23,7 +23,7 @@ from digest.dumps.formats.reader_interface import (
     excerpt,
 )
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 CHUNK = 1024 * 1024
 MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: maximum number of bytes in an object that is not in a list

@@ -9,7 +9,8 @@ from datetime import date
 from urllib.parse import urlsplit
 
 from digest.dumps.formats import clean_values, field_parsing, markup
-from digest.papers import Record, id_in
+from digest.papers.identifiers import id_in
+from digest.papers.paper_record import Record
 
 LINK = re.compile(
     r"(?P<image>!?)\[(?P<label>(?:[^\[\]]|\[[^\[\]]{0,300}\](?:\([^()\s]{0,500}\))?){0,500})\]"

@@ -18,7 +18,8 @@ from digest.dumps.formats.list_entries import (
     links_in,
     plain_text,
 )
-from digest.papers import Record, id_in
+from digest.papers.identifiers import id_in
+from digest.papers.paper_record import Record
 
 TITLE_NAMES = (
     "title", "papertitle", "paper", "article", "publication", "papername", "name", "work", "论文", "标题", "题目", "论文标题", "名称",

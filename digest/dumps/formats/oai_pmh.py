@@ -11,7 +11,7 @@ from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 from digest.dumps.formats.xml_stream import Element
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "oai-pmh"
 

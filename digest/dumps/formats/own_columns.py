@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from digest.dumps.formats import clean_values, field_parsing, json_papers, json_stream
-from digest.papers import Announcement, Organization, Record
+from digest.papers.paper_record import Announcement, Organization, Record
 
 #: The accepted names of each column, in lower case, without spaces, hyphens or underscores.
 COLUMN_ALIASES = {

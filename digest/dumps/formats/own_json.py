@@ -6,7 +6,7 @@ from typing import Any
 
 from digest.dumps.formats import json_stream, own_columns
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "json"
 

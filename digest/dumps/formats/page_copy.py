@@ -13,7 +13,7 @@ from digest.dumps.formats.page_lines import page_lines
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "page"
 

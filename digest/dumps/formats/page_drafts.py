@@ -23,7 +23,8 @@ from digest.dumps.formats.page_segments import (
     segments_of,
 )
 from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
-from digest.papers import Organization, Record, id_in
+from digest.papers.identifiers import id_in
+from digest.papers.paper_record import Organization, Record
 
 IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]")  #: a title in the brackets that Textile needs around some links
 LEADING_DASHES = re.compile(r"\A(?:[-:–—]+\s+)+")

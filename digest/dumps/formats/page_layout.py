@@ -18,7 +18,7 @@ from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_
 from digest.dumps.formats.page_metadata import MetadataKind, MetadataLine, parse_metadata_line
 from digest.dumps.formats.reader_interface import DumpInput, Header
 from digest.errors import UnreadableDump
-from digest.papers import DumpOrder, Organization
+from digest.papers.paper_record import DumpOrder, Organization
 
 CAPTURE_DATE = re.compile(
     r"^[^\w\n]{0,20}(?:retrieved|captured|fetched|accessed|crawled|scraped)\b[^\n]{0,40}?(\d{4})-(\d\d)-(\d\d)",

@@ -30,7 +30,7 @@ from digest.dumps.formats.page_wrapping import (
     join,
     wrapping_of,
 )
-from digest.papers import normalised_id
+from digest.papers.identifiers import normalised_id
 
 HEADING_END = re.compile(r" ?\{[^{}]{0,300}\}$")
 QUOTE = re.compile(r"^(?:>\s?)+")

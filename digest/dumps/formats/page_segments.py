@@ -15,7 +15,7 @@ from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_lines import PageLink
 from digest.dumps.formats.page_metadata import MetadataKind
 from digest.dumps.formats.page_passages import Passage
-from digest.papers import id_in
+from digest.papers.identifiers import id_in
 
 LONGEST_TITLE = 350
 SURE_ABSTRACT = 240  #: number of characters below which a text is an abstract only if it ends like a sentence

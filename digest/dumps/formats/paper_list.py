@@ -13,7 +13,7 @@ from digest import plurals
 from digest.dumps.formats import list_entries, list_tables, page_layout
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES
-from digest.papers import Record, title_key
+from digest.papers.paper_record import Record, title_key
 
 NAME = "list"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from digest.dumps.formats import clean_values, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.xml_stream import Element
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "pubmed"
 

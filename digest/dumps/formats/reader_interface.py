@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
-from digest.papers import DumpOrder, Record
+from digest.papers.paper_record import DumpOrder, Record
 
 MAX_LINE = 8 * 1024 * 1024  #: maximum number of bytes of a line
 READ_BLOCK = 1024 * 1024

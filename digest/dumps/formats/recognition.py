@@ -41,7 +41,7 @@ from digest.dumps.formats.reader_interface import (
     mark_truncation,
 )
 from digest.errors import BadField, UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 #: Every format, in the order in which the formats are tried.
 FORMATS: tuple[Format, ...] = (

@@ -6,7 +6,7 @@ import re
 
 from digest.dumps.formats import clean_values, tagged_lines
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 NAME = "ris"
 

@@ -13,7 +13,7 @@ from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.xml_stream import Element
 from digest.errors import UnreadableDump
-from digest.papers import Announcement, Record
+from digest.papers.paper_record import Announcement, Record
 
 NAME = "feed"
 

@@ -26,7 +26,7 @@ from digest.dumps.formats.field_parsing import (
     values_at,
 )
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
-from digest.papers import Announcement, Organization, Record
+from digest.papers.paper_record import Announcement, Organization, Record
 
 MAX_ABSTRACT_WORDS = 20_000
 

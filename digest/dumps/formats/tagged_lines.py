@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProblem
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) *- ?(.*)")
 MAX_LINES = 50_000  #: maximum number of lines of one record

@@ -14,7 +14,7 @@ from lxml import etree
 
 from digest.dumps.formats.reader_interface import DumpInput, Items, RecordProblem
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 Element = Any  #: lxml has no type annotations
 

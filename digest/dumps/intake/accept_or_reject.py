@@ -15,11 +15,13 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables import DumpRow, DumpState
-from digest.dumps import formats, laws
-from digest.dumps.formats import Header, RecordProblem
+from digest.dumps import laws
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import Header, RecordProblem
 from digest.dumps.intake.load_report import LoadOptions
 from digest.errors import UnreadableDump
-from digest.papers import Record, expected_arrivals
+from digest.papers import expected_arrivals
+from digest.papers.paper_record import Record
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ def survey_dump(
     papers, rejected = 0, 0
     problems: list[RecordProblem] = []
     try:
-        reading = formats.read(file, name=path.name, observed_on=observed_on, format=options.format)
+        reading = recognition.read(file, name=path.name, observed_on=observed_on, format=options.format)
         for record in laws.checked(reading):
             if isinstance(record, Record):
                 papers += 1
@@ -100,7 +102,7 @@ def first_records(
     if format is None:
         return ()
     try:
-        reading = formats.read(file, name=path.name, observed_on=observed_on, format=format)
+        reading = recognition.read(file, name=path.name, observed_on=observed_on, format=format)
         papers = (record for record in reading.records if isinstance(record, Record))
         return tuple(islice(papers, count))
     except UnreadableDump:

@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables import AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow
-from digest.dumps import formats
-from digest.dumps.formats import Header, RecordProblem
+from digest.dumps.formats import recognition
+from digest.dumps.formats.reader_interface import Header, RecordProblem
 from digest.dumps.intake.accept_or_reject import (
     Progress,
     Survey,
@@ -32,8 +32,9 @@ from digest.dumps.intake.load_report import LoadOptions, LoadResult, failed_load
 from digest.dumps.intake.open_safely import FileChanged, open_regular_file
 from digest.dumps.intake.stored_dumps import OLD_LIST
 from digest.errors import UnreadableDump
-from digest.papers import Record, catalog
-from digest.papers.catalog import CatalogCounts, lock_catalog_writes
+from digest.papers.catalog import match_or_add_records
+from digest.papers.catalog.match_or_add_records import CatalogCounts, lock_catalog_writes
+from digest.papers.paper_record import Record
 from digest.process import failpoints, gc_control
 
 BATCH_RECORDS = 500  #: number of records that are stored in the catalog at once
@@ -170,13 +171,13 @@ def store_records(  # noqa: PLR0917  (one caller, which passes them in this orde
 ) -> CatalogCounts:
     """Store the dump's valid records in the catalog, batch by batch."""
     tally, read = CatalogCounts(), 0
-    reading = formats.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
+    reading = recognition.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
     records = (record for record in reading.records if isinstance(record, Record))
     is_done = False
     while not is_done:
         with gc_control.gc_paused():  # a batch creates tens of thousands of objects but few reference cycles
             batch = list(islice(records, BATCH_RECORDS))
-            tally += catalog.add(session, batch, dump=row, first=read + 1)
+            tally += match_or_add_records.add(session, batch, dump=row, first=read + 1)
         failpoints.reach("records-stored")
         is_done = len(batch) < BATCH_RECORDS
         read += len(batch)

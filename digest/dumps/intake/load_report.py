@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from digest.db.tables import DumpState
-from digest.dumps.formats import RecordProblem
-from digest.papers import Record
+from digest.dumps.formats.reader_interface import RecordProblem
+from digest.papers.paper_record import Record
 
 LATEST = timedelta(days=7)  #: papers of a list that arrives up to this long after its day still count as new
 

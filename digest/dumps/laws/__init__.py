@@ -8,7 +8,7 @@ from digest.dumps.formats import page_copy
 from digest.dumps.formats.reader_interface import DumpReading, Items
 from digest.dumps.formats.reader_interface import RecordProblem as RecordProblem
 from digest.dumps.laws import conservation, plausibility, unused_fields
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 PAGE_FORMATS = ("page", "html")
 MAX_JUDGED = 3_000  #: only this many records at the beginning of a dump are checked for plausibility

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from digest import plurals
 from digest.dumps.formats.reader_interface import DumpReading, Items, RecordProblem, doubt
-from digest.papers import Record
+from digest.papers.paper_record import Record
 
 Address = tuple[str, str]  #: (scheme, id)
 

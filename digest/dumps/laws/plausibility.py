@@ -11,7 +11,7 @@ from itertools import pairwise
 from digest import plurals
 from digest.dumps.formats.field_parsing import MONTHS, person_names
 from digest.dumps.formats.reader_interface import Items, doubt, excerpt
-from digest.papers import Record, title_key
+from digest.papers.paper_record import Record, title_key
 
 MAX_EXAMPLES = 3
 NEW_ID = re.compile(r"\d{4}\.\d")

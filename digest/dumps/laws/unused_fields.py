@@ -8,7 +8,7 @@ from typing import Any
 
 from digest.dumps.formats.clean_values import clean_text
 from digest.dumps.formats.reader_interface import Items, RecordProblem
-from digest.papers import Record, title_key
+from digest.papers.paper_record import Record, title_key
 
 MIN_TEXT = 25  #: a value with fewer characters is a number, a code or a word; an address is always named
 MAX_NAMED = 8

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables import DumpState, SourceRow
-from digest.dumps import formats
+from digest.dumps.formats import recognition
 from digest.dumps.intake import load_dump, load_report
 from digest.dumps.intake.load_report import LoadResult
 from digest.dumps.sources import polling_backoff, source_presets, stored_sources
@@ -310,7 +310,7 @@ def is_empty(path: Path, day: date) -> bool:
         if file.read(64).strip() in (b"", b"[]", b"{}"):
             return True
         try:
-            return next(iter(formats.read(file, name=path.name, observed_on=day).records), None) is None
+            return next(iter(recognition.read(file, name=path.name, observed_on=day).records), None) is None
         except UnreadableDump:
             return False  # intake records the reason and keeps the file
 

@@ -11,17 +11,10 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from digest.editions.compose import Digest
-from digest.letters import (
-    Personalization,
-    RenderedLetter,
-    figures_in_words,
-    list_headers,
-    reply_to,
-    subject_lines,
-)
+from digest.letters import figures_in_words, subject_lines
 from digest.letters.cards import Card, CardForm, display_title, make_card, printed_text
-from digest.letters.headers import header_block
-from digest.letters.letter_rendering import FILLER
+from digest.letters.headers import header_block, list_headers, reply_to
+from digest.letters.letter_rendering import FILLER, Personalization
 from digest.letters.letter_template import (
     PERSONAL_MARKS,
     LetterTemplate,
@@ -29,7 +22,7 @@ from digest.letters.letter_template import (
     escape_html,
     filled,
 )
-from digest.letters.mime import decode_quoted_printable, mime_boundary, multipart_pieces
+from digest.letters.mime import RenderedLetter, decode_quoted_printable, mime_boundary, multipart_pieces
 from digest.letters.press import digest_page as pages
 from digest.letters.press.digest_page import NumberedTitle, PrintedPaper, TitleGroup
 from digest.letters.press.press_value import Press

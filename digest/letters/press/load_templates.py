@@ -16,13 +16,14 @@ from jinja2 import TemplateError, TemplateSyntaxError
 
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, Section
 from digest.errors import SetupMismatch
-from digest.letters import Personalization, RenderedLetter, Templates
 from digest.letters.css_inlining import inline
-from digest.letters.letter_rendering import FILLER
+from digest.letters.letter_rendering import FILLER, Personalization
 from digest.letters.letter_template import LetterTemplate
+from digest.letters.mime import RenderedLetter
 from digest.letters.press.digest_letters import DigestLetters, DigestTemplates
 from digest.letters.press.press_value import MAX_PRESSES, Press
-from digest.papers import Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Paper
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 

@@ -12,10 +12,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from digest import topics
 from digest.errors import SetupMismatch
-from digest.papers import Paper
+from digest.papers.paper_record import Paper
 from digest.papers.trending import Ranked
+from digest.topics.explanation import Explainer
+from digest.topics.paper_index import PaperIndex
 
 MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the previous one, and two for retries
 
@@ -38,14 +39,14 @@ class Press:
         return MappingProxyType({paper.id: number for number, paper in enumerate(self.papers)})
 
     @cached_property
-    def index(self) -> topics.PaperIndex:
+    def index(self) -> PaperIndex:
         """Return the papers indexed for matching."""
-        return topics.PaperIndex(self.papers)
+        return PaperIndex(self.papers)
 
     @cached_property
-    def explainer(self) -> topics.Explainer:
+    def explainer(self) -> Explainer:
         """Return the explainer that states why a filter matches a paper of this press."""
-        return topics.Explainer(self.index)
+        return Explainer(self.index)
 
     @cached_property
     def name(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from digest.papers import SCHEMES_BY_STRENGTH, Record, fold, title_key
+from digest.papers.identifiers import SCHEMES_BY_STRENGTH
+from digest.papers.paper_record import Record, fold, title_key
 
 Key = tuple[str, str]
 

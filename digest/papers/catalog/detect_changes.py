@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from digest.db.tables import ChangeKind
-from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
+from digest.papers.paper_record import Announcement, fold
 
 SAME_TEXT_SHARE = 0.5  #: a title or abstract that keeps a smaller share of its words counts as rewritten
 MAX_DETAIL_LENGTH = 300  #: maximum number of characters stored as the detail of a change

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from digest.papers import Announcement, Record
+from digest.papers.paper_record import Announcement, Record
 
 Row = dict[str, Any]  #: the values of a row of the table `paper`, keyed by column
 

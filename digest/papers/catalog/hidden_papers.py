@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from digest.db.tables import AppearanceRow, PaperRow
-from digest.papers import Paper
 from digest.papers.catalog import queries
+from digest.papers.paper_record import Paper
 
 
 def hide(session: Session, reference: str, *, now: datetime, undo: bool = False) -> tuple[Paper, bool]:

@@ -17,12 +17,12 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Alias, AppearanceRow, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
-from digest.papers import Record
 from digest.papers.catalog.alias_keys import TITLE_SCHEME, Key, ids_of_record, title_alias
 from digest.papers.catalog.detect_changes import change_detail, detect_changes, is_journal, is_publication
 from digest.papers.catalog.enrichment import Row, enrich_row, paper_row
 from digest.papers.catalog.merge_papers import merge_into
 from digest.papers.catalog.other_versions import note_earlier_versions
+from digest.papers.paper_record import Record
 
 PAPER_TABLE, ALIAS_TABLE = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE_TABLE, SIGNAL_TABLE = cast(Table, AppearanceRow.__table__), cast(Table, SignalRow.__table__)

@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, SignalRow, SourceRow
 from digest.errors import NotFound
-from digest.papers import Announcement, Organization, Paper, id_in, normalised_id, title_key
 from digest.papers.expected_arrivals import MAX_WEEKS_BACK, ListArrival
+from digest.papers.identifiers import id_in, normalised_id
+from digest.papers.paper_record import Announcement, Organization, Paper, title_key
 from digest.papers.trending import Appearance as Place
 from digest.papers.trending import Evidence
 

@@ -16,8 +16,10 @@ from digest.bounces import suppressions
 from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
 from digest.editions import restore_point
 from digest.errors import NotFound
-from digest.letters import Templates
-from digest.papers import Announcement, catalog, display
+from digest.letters.templates import Templates
+from digest.papers.catalog import queries
+from digest.papers.display_text import display
+from digest.papers.paper_record import Announcement
 from digest.process.caches import Caches
 from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK
 from digest.publishing.why.next_edition import answer_if_upcoming
@@ -44,7 +46,7 @@ def why(
     """
     subscriber = subscriber_rows.get(session, email)
     try:
-        paper = catalog.find(session, reference)
+        paper = queries.find(session, reference)
     except NotFound as error:
         verdict = f"No dump contained the paper. {error}"
         if (restored_at := restore_point.restore_point(session)) is not None:

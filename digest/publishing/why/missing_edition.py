@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 from digest import plurals
 from digest.bounces import suppressions
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
-from digest.delivery import limits, outbox
+from digest.delivery import outbox
+from digest.delivery.limits import emergency_stops
+from digest.delivery.limits.emergency_stops import STOPPED_MAIL
 from digest.editions import restore_point
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, cadence_text, edition_on, schedule_status
@@ -172,8 +174,8 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
     if state is DeliveryState.QUEUED:
         yield from (
-            f"{limits.STOPPED_MAIL[one.scope].lower()} stopped: {one.reason}"
-            for one in limits.active_stops(session)
+            f"{STOPPED_MAIL[one.scope].lower()} stopped: {one.reason}"
+            for one in emergency_stops.active_stops(session)
         )
     if state in ADVICE:
         yield ADVICE[state].format(number=row.id, id=row.provider_id or row.message_id or "its Message-ID")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from digest import publishing
 from digest.editions.schedule import Edition
+from digest.publishing import candidate_papers, decide_digest, digest_preview, paper_eligibility
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.topic_matches import describe_topics
 from digest.subscribers import next_digest
@@ -13,8 +13,8 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if the next edition will consider the paper, else None."""
     subscriber, paper = question.subscriber, question.paper
     edition = next_digest.edition_status(question.session, subscriber, question.now).next
-    considered_until = publishing.considered_until_of(subscriber, question.now)
-    if not publishing.is_news(paper, considered_until):
+    considered_until = decide_digest.considered_until_of(subscriber, question.now)
+    if not paper_eligibility.is_news(paper, considered_until):
         return None
     due = f"{edition.name}, due {minute_text(edition.due_at)}"
     if not describe_topics(question):
@@ -27,7 +27,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
     """Add to the findings the ranks that the paper would have in an edition made now; return the best."""
-    press, decision = publishing.decide_for(
+    press, decision = digest_preview.decide_for(
         question.session,
         question.site,
         question.templates,
@@ -36,7 +36,7 @@ def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | Non
         edition,
         question.now,
     )
-    found = publishing.positions_now(
+    found = candidate_papers.positions_now(
         question.session,
         press,
         question.caches,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from digest import publishing
 from digest.db.tables import Delivery, DeliveryState, FilterRow
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters import press_store
+from digest.publishing import candidate_papers, paper_eligibility
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion
 from digest.publishing.why.topic_matches import describe_topics
 
@@ -40,7 +40,7 @@ def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
         is_in_time = paper.first_seen_at <= delivery.dated_at and was_in_catalog(
             question, delivery, last_considered_id
         )
-        if is_in_time and publishing.is_news(paper, (began, delivery.covers_paper_id)):
+        if is_in_time and paper_eligibility.is_news(paper, (began, delivery.covers_paper_id)):
             yield delivery
         last_considered_id = delivery.covers_paper_id
 
@@ -90,7 +90,7 @@ def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
         question.lines.append("its rank is unknown: the press of that edition has been deleted")
         return None
     size = len(Digest.from_json(delivery.decision).papers)
-    found = publishing.positions(
+    found = candidate_papers.positions(
         question.session, made, question.caches, question.subscriber.id, question.paper.id, delivery
     )
     for topic, place in found.items():

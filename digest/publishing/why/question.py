@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Subscriber
-from digest.letters import Templates
-from digest.papers import Paper
+from digest.letters.templates import Templates
+from digest.papers.paper_record import Paper
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
 

@@ -6,7 +6,7 @@ from sqlalchemy import and_, select
 
 from digest.db.tables import ChangeRow, Delivery, EarlierVersion, FilterRow, FollowupSent, PaperRow, Shown
 from digest.editions.compose import Digest, Section
-from digest.papers import display
+from digest.papers.display_text import display
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.topic_matches import describe_filter
 

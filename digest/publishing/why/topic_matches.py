@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from digest import topics
 from digest.errors import BadFilter
-from digest.papers import NO_IDS
+from digest.papers.paper_record import NO_IDS
 from digest.publishing.why.question import WhyQuestion
 from digest.subscribers import subscriber_topics
+from digest.topics import explanation, filter_parser
 
 
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
@@ -32,7 +32,7 @@ def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO
 def describe_filter(question: WhyQuestion, name: str, canonical: str) -> bool:
     """Add a finding: whether and why a topic's filter matches the paper; return whether it matches."""
     try:
-        found = topics.explain(topics.parse(canonical), question.paper)
+        found = explanation.explain(filter_parser.parse(canonical), question.paper)
     except BadFilter as error:
         question.lines.append(f"{name}: the stored filter cannot be parsed. {error}")
         return False

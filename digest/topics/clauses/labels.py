@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from digest import papers
-from digest.papers import Announcement
+from digest.papers import identifiers, paper_record
+from digest.papers.paper_record import Announcement
 from digest.topics import arxiv_categories, language_detection
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import (
@@ -62,7 +62,7 @@ def identifier(value: str) -> IdClause:
         else [(scheme, plain) for scheme in ("arxiv", "doi", "pmid", "openalex")]
     )
     for scheme, bare in schemes:
-        known = papers.normalised_id(scheme, bare)
+        known = identifiers.normalised_id(scheme, bare)
         if known and '"' not in known[1] and known[1].isprintable():
             return IdClause(known[1], f"id:{_quoted(known[1])}")
     raise ClauseError(
@@ -88,7 +88,7 @@ def state(value: str) -> AnnouncementClause:
 
 def source(value: str) -> SourceClause:
     """Return the clause for `source:`, which matches papers by the source of the dumps that list them."""
-    folded = " ".join(papers.fold(value).split())
+    folded = " ".join(paper_record.fold(value).split())
     if not folded or '"' in folded or "*" in folded:
         raise ClauseError("Add the name of a source here", suggestion="source:arxiv")
     return SourceClause(folded, f"source:{_quoted(folded)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from digest import papers
+from digest.papers import display_text
 from digest.topics import acronyms, phrase_spellings, tokenizer
 from digest.topics.clauses import field_names
 from digest.topics.clauses.clause_error import ClauseError
@@ -79,7 +79,7 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
 
 def without_tex(value: str) -> str:
     """Return a value in plain characters: TeX is converted as in papers, and the text is NFKC-normalized."""
-    plain = papers.display(value) if _TEX.search(value) else value
+    plain = display_text.display(value) if _TEX.search(value) else value
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
     if len(plain) > MAX_CHARACTERS:  # NFKC may expand one character to eighteen

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from digest.delivery.transports import Message, Verdict, open_transport, parse_mail_url
+from digest.delivery.transports.mail_url import parse_mail_url
 from digest.delivery.transports.maildir import MaildirTransport
+from digest.delivery.transports.open_transport import open_transport
+from digest.delivery.transports.transport import Message, Verdict
 from digest.site.site_profile import Site
 
 ALICE = Message(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
+from digest.delivery.transports.transport import Message, Outcome
 from tests.support.faulty_smtp_server import connections_to
 
 PATIENCE = Timeouts(window=5, connect=1, command=0.5, body=1, dot=0.5, quit=0.2)

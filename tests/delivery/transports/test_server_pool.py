@@ -12,10 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from digest.app_context import open_context
-from digest.delivery import transports
-from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports import mail_url
 from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery.transports.open_transport import open_transport
 from digest.delivery.transports.server_pool import REST_SECONDS, PoolMember, ServerPool
+from digest.delivery.transports.transport import Message, Outcome, Verdict
 from digest.errors import BadField
 from digest.settings import Settings, load_settings
 from digest.site.site_profile import Site
@@ -191,7 +192,7 @@ def test_everything_is_untried_if_no_server_answers() -> None:
 
 def test_mail_url_may_name_several_servers_with_weights() -> None:
     url = "smtp://127.0.0.1:25?weight=3, lmtp:///run/lmtp.sock"
-    opened = transports.open_transport(transports.parse_mail_url(url), site=Site())
+    opened = open_transport(mail_url.parse_mail_url(url), site=Site())
 
     assert isinstance(opened, ServerPool)
     assert [member.weight for member in opened.members] == [3, 1]
@@ -199,7 +200,7 @@ def test_mail_url_may_name_several_servers_with_weights() -> None:
 
 
 def test_comma_in_a_password_separates_no_servers() -> None:
-    first, second = transports.parse_mail_url("smtp://a:b,c@host,smtps://other").servers
+    first, second = mail_url.parse_mail_url("smtp://a:b,c@host,smtps://other").servers
 
     assert (first.host, first.password, second.host) == ("host", "b,c", "other")
 
@@ -207,11 +208,11 @@ def test_comma_in_a_password_separates_no_servers() -> None:
 @pytest.mark.parametrize("weight", ["0", "-1", "much", "1000"])
 def test_weight_must_be_a_sensible_number(weight: str) -> None:
     with pytest.raises(BadField, match="weight"):
-        transports.parse_mail_url(f"smtp://127.0.0.1?weight={weight}")
+        mail_url.parse_mail_url(f"smtp://127.0.0.1?weight={weight}")
 
 
 def test_folder_holds_each_message_once_as_an_eml_file(tmp_path: Path) -> None:
-    folder = transports.open_transport(transports.parse_mail_url(f"eml://{tmp_path / 'out'}"), site=Site())
+    folder = open_transport(mail_url.parse_mail_url(f"eml://{tmp_path / 'out'}"), site=Site())
 
     for _attempt in range(2):
         assert all(outcome.verdict is Verdict.ACCEPTED for outcome in folder.send(WINDOW))

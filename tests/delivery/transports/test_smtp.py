@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from digest.delivery.transports import Message, Outcome, Verdict, open_transport, parse_mail_url
+from digest.delivery.transports.mail_url import parse_mail_url
+from digest.delivery.transports.open_transport import open_transport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts, dot_stuffed
 from digest.delivery.transports.smtp_socket import connect_first
+from digest.delivery.transports.transport import Message, Outcome, Verdict
 from digest.errors import BadField, SetupMismatch
 from digest.site.site_profile import Site
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
