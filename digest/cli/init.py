@@ -274,13 +274,13 @@ def send_test(settings: Settings, email: str) -> str:
     Raises BadField if the address is invalid, SetupMismatch if readers could not open our links, and
     DigestError with the server's reply if the message is not accepted.
     """
-    from digest.delivery.transports import transport
+    from digest.delivery.transports import open_transport
     from digest.delivery.transports.transport import Message, Verdict
     from digest.mail import addresses
 
     recipient = addresses.parse_address(email).email
     site = settings.site()
-    opened = transport.open_transport(settings.mail, site=site)
+    opened = open_transport.open_transport(settings.mail, site=site)
     message = Message(
         delivery_id=0, sender=site.sender_address, recipient=recipient, content=test_mail(settings, recipient)
     )

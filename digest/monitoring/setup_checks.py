@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from digest import db
 from digest.app_context import AppContext
-from digest.delivery.transports import transport
+from digest.delivery.transports import open_transport
 from digest.errors import DigestError, SetupMismatch
 from digest.letters.press.load_templates import compile_and_check
 from digest.letters.templates import Templates
@@ -130,7 +130,7 @@ def check_templates(settings: Settings) -> Iterator[Check]:
 
 def check_mail_url(settings: Settings) -> Iterator[Check]:
     """Check that the mail transport can be opened with these settings, without connecting."""
-    transport.open_transport(settings.mail, site=settings.site()).close()
+    open_transport.open_transport(settings.mail, site=settings.site()).close()
     yield from ()
 
 
