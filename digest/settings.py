@@ -12,26 +12,14 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from email.headerregistry import Address
 from email.utils import parseaddr
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
-
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic_core import CoreSchema, core_schema
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from digest import db
 from digest.delivery.limits import limit_rules
@@ -46,41 +34,66 @@ from digest.mail import addresses
 from digest.papers.public_view import PublicPages, parse_public_pages
 from digest.publishing.retention_rules import Retention, parse_retention
 from digest.site import site_profile
-from digest.site.site_profile import LOCAL_URL, Site
+from digest.site.site_profile import Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
 #: a sender must contain fewer `(` than this, because the standard library's address parser is recursive
 MAX_BRACKETS = 10
 LONGEST_SOCKET = 100  #: maximum length of a socket's path in bytes; Linux allows 107, macOS 103
+SECRETS = ("secret_key", "pepper")
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedBy:
-    """A field annotation: `parse` gets the field's text and the values of `others` (earlier fields)."""
-
-    parse: Callable[..., object]
-    others: tuple[str, ...] = ()
-    as_text: Callable[[Any], str] = lambda value: (
-        "" if value is None else str(value)
-    )  #: returns a value as the operator writes it
-
-    def __get_pydantic_core_schema__(self, _type: Any, _handler: Any) -> CoreSchema:
-        spell = core_schema.plain_serializer_function_ser_schema(self.as_text, when_used="json")
-        return core_schema.with_info_plain_validator_function(self.parse_text, serialization=spell)
-
-    def parse_text(self, value: object, info: ValidationInfo) -> object:
-        """Return the parsed value; errors do not name the setting, because pydantic names the field."""
-        if not isinstance(value, str):
-            raise ValueError("write it as text, in quotes")  # noqa: TRY004  (pydantic reports a ValueError)
-        try:
-            return self.parse(value, *[info.data.get(name) for name in self.others])
-        except BadField as error:
-            raise ValueError(str(error).partition(": ")[2]) from None
+def as_written(value: Any) -> Any:
+    """Return a parsed value as the operator writes it."""
+    return "" if value is None else value if isinstance(value, int) else str(value)
 
 
-def parse_base_url(text: str) -> str:
+def setting(
+    default: str | None,
+    parse: Callable[..., object] = str,
+    *,
+    others: tuple[str, ...] = (),
+    as_text: Callable[[Any], Any] = as_written,
+    is_shown: bool = True,
+) -> Any:
+    """Return a field of the settings: its default as the operator writes it (None: not set), and its parser.
+
+    `parse` gets the text and the values of `others` (earlier fields).
+    """
+    metadata = {"default": default, "parse": parse, "others": others, "as_text": as_text}
+    return field(metadata=metadata, repr=is_shown)
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Return the parser of a setting with these values."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"write {' or '.join(choices)}")
+        return text
+
+    return parse
+
+
+def number(lowest: int, highest: int) -> Callable[[str], int]:
+    """Return the parser of a whole number within limits."""
+
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal() or not lowest <= int(text) <= highest:
+            raise ValueError(f"write a number from {lowest} to {highest}")
+        return int(text)
+
+    return parse
+
+
+def parse_base_url(text: str, listen: ListenAddress) -> str:
+    """Return the public address; unless it is set, links lead to the web server's port on this machine."""
+    return parse_url(text or f"http://127.0.0.1:{listen.port}")
+
+
+def parse_url(text: str) -> str:
     """Return an http or https URL without a trailing slash; raise ValueError for any other text."""
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 0) < 0:
@@ -113,7 +126,7 @@ def parse_footer_links(text: str) -> dict[str, str]:
     pairs = [piece.strip().rpartition(" ") for piece in text.split(",") if piece.strip()]
     if not all(label.strip() for label, _, _ in pairs):
         raise ValueError("write a name before each address: Imprint https://lab.example/imprint")
-    return {label.strip(): parse_base_url(url) for label, _, url in pairs}
+    return {label.strip(): parse_url(url) for label, _, url in pairs}
 
 
 def footer_links_text(links: Mapping[str, str]) -> str:
@@ -151,13 +164,13 @@ def dkim_keys_text(keys: Sequence[DkimKey]) -> str:
     return ", ".join(f"{key.selector}:{key.path}" for key in keys)
 
 
-def parse_database_url(text: str) -> SecretStr:
+def parse_database_url(text: str) -> str:
     """Return the URL of a supported database, or raise BadField."""
     db.parsed_url(text)
-    return SecretStr(text)
+    return text
 
 
-def parse_broker_url(text: str) -> SecretStr:
+def parse_broker_url(text: str) -> str:
     """Return the URL of a supported broker; raise ValueError without revealing the password."""
     try:
         parts = urlsplit(text)
@@ -166,7 +179,7 @@ def parse_broker_url(text: str) -> SecretStr:
         is_valid = False
     if not is_valid:
         raise ValueError("write redis://user:password@host:6379/0, rediss:// for TLS.")
-    return SecretStr(text)
+    return text
 
 
 def parse_sender(text: str) -> Address:
@@ -236,153 +249,85 @@ def is_loopback(host: str) -> bool:
 
 def parse_sns_topics(text: str) -> frozenset[str]:
     """Return the ARNs of SNS topics; raise ValueError if one is not an ARN."""
-    from digest.bounces.ses_notices import is_topic_arn  # imports cryptography
-
     arns = text.replace(",", " ").split()
     for arn in arns:
+        from digest.bounces.ses_notices import is_topic_arn  # imports parsers of mail
+
         if not is_topic_arn(arn):
             raise ValueError(f"{arn!r} is not an SNS topic; write arn:aws:sns:eu-west-1:123456789012:bounces")
     return frozenset(arns)
 
 
-def expand_home(folder: Path) -> Path:
+def parse_folder(text: str) -> Path:
     """Return a folder with the home directory in place of `~`, which only shells expand."""
     try:
-        return folder.expanduser()
+        return Path(text).expanduser()
     except RuntimeError as error:
-        raise ValueError(f"{folder}: {error}") from None
+        raise ValueError(f"{text}: {error}") from None
 
 
-Folder = Annotated[Path, AfterValidator(expand_home)]
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings, each parsed once. Secrets are neither in `repr` nor logged; the README describes each setting."""
 
+    data_dir: Path = setting("digest-data", parse_folder)
+    dumps_dir: Path | None = setting(None, parse_folder)
+    database_url: str | None = setting(None, parse_database_url, is_shown=False)
+    broker_url: str | None = setting(None, parse_broker_url, is_shown=False)
+    mail_url: MailUrl | None = setting(None, parse_mail_url)
+    timezone: str = setting("UTC", parse_zone)
+    rates: SendLimits = setting("", limit_rules.parse_shared_limits)
+    send_hours: SendHours | None = setting("", parse_send_hours, others=("timezone",))
+    warm_up: WarmUp | None = setting("", parse_warm_up, others=("timezone",))
+    canary: Canary | None = setting("", parse_canary)
+    stop_at: Mapping[str, float] = setting(
+        "bounces 10%, complaints 0.3%, deferred 50%, policy 20%",
+        limit_rules.parse_stop_thresholds,
+        as_text=limit_rules.thresholds_text,
+    )
+    window: int = setting("50", number(1, 50))
+    keep: Retention = setting("", parse_retention)
+    listen: ListenAddress = setting("127.0.0.1:8000", parse_listen)
+    base_url: str = setting("", parse_base_url, others=("listen",))
+    sender: Address = setting("Digest <digest@localhost>", parse_sender)
+    site_name: str = setting("Digest")
+    postal_address: str = setting("")
+    dkim_keys: tuple[DkimKey, ...] = setting("", parse_dkim_keys, as_text=dkim_keys_text)
+    secret_key: str | None = setting(None, is_shown=False)
+    pepper: str | None = setting(None, is_shown=False)
+    signup: frozenset[str] | None = setting("open", parse_signup, as_text=signup_text)
+    public: PublicPages = setting("", parse_public_pages)
+    footer_links: Mapping[str, str] = setting("", parse_footer_links, as_text=footer_links_text)
+    log_format: str = setting("text", one_of("text", "json"))
+    log_level: str = setting("info", one_of("debug", "info", "warning"))
+    short_dumps: str = setting("hold", one_of("hold", "send"))
+    inbound: tuple[str, ...] = setting("", parse_inbound, as_text=", ".join)
+    inbound_domain: str = setting("", parse_inbound_domain)
+    authserv_id: str = setting("")
+    sns_topics: frozenset[str] = setting("", parse_sns_topics, as_text=", ".join)
+    operator_email: str = setting("")
+    weekly_report: str = setting("off", one_of("on", "off"))
+    proxies: int = setting("0", number(0, 9))
 
-class Settings(BaseModel):
-    """All settings, each parsed once. Secrets are masked in `repr` and never logged."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
-    )
-
-    data_dir: Folder = Field(default=Path("digest-data"), description="Folder for local data.")
-    dumps_dir: Folder | None = Field(default=None, description="Folder watched for dumps.")
-    database_url: Annotated[SecretStr | None, ParsedBy(parse_database_url)] = Field(
-        default=None, description="URL of the database, SQLite or PostgreSQL."
-    )
-    broker_url: Annotated[SecretStr | None, ParsedBy(parse_broker_url)] = Field(
-        default=None, description="URL of Redis for the Celery workers."
-    )
-    mail_url: Annotated[MailUrl | None, ParsedBy(parse_mail_url)] = Field(
-        default=None, description="URL of the mail server, or of a Maildir."
-    )
-    timezone: Annotated[str, ParsedBy(parse_zone)] = Field(
-        default="UTC", description="Time zone of send hours and warm-up days."
-    )
-    rates: Annotated[SendLimits, ParsedBy(limit_rules.parse_shared_limits)] = Field(
-        default=SendLimits(), description="Rate limits for mail; empty: none."
-    )
-    send_hours: Annotated[SendHours | None, ParsedBy(parse_send_hours, ("timezone",))] = Field(
-        default=None, description="Hours during which digests are sent; empty: all day."
-    )
-    warm_up: Annotated[WarmUp | None, ParsedBy(parse_warm_up, ("timezone",))] = Field(
-        default=None, description="First day of a new sender's warm-up."
-    )
-    canary: Annotated[Canary | None, ParsedBy(parse_canary)] = Field(
-        default=None, description="Share of an edition that is sent first, and how long the rest waits."
-    )
-    stop_at: Annotated[
-        Mapping[str, float], ParsedBy(limit_rules.parse_stop_thresholds, as_text=limit_rules.thresholds_text)
-    ] = Field(
-        default=limit_rules.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%"),
-        description="Failure rates at which digests or all mail are stopped.",
-    )
-    window: int = Field(
-        default=50, description="Maximum number of letters that a crash may leave in doubt.", ge=1, le=50
-    )
-    keep: Annotated[Retention, ParsedBy(parse_retention)] = Field(
-        default=Retention(),
-        description="How long attempts, deliveries and dumps are kept, and inactive readers not asked.",
-    )
-    base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(
-        default=LOCAL_URL, description="Public address of the site."
-    )
-    sender: Annotated[Address, ParsedBy(parse_sender)] = Field(
-        default=Address("Digest", "digest", "localhost"), description="From address of every letter."
-    )
-    site_name: str = Field(default="Digest", description="Name on pages and in letters.")
-    postal_address: str = Field(default="", description="Postal address in the footer of every letter.")
-    dkim_keys: Annotated[tuple[DkimKey, ...], ParsedBy(parse_dkim_keys, as_text=dkim_keys_text)] = Field(
-        default=(), description="Private DKIM keys that sign mail: selector:path, for each."
-    )
-    secret_key: SecretStr | None = Field(
-        default=None, description="Keys that sign links; the first signs, all verify."
-    )
-    pepper: SecretStr | None = Field(
-        default=None, description="Secret for hashing suppressed addresses; never change it."
-    )
-    signup: Annotated[frozenset[str] | None, ParsedBy(parse_signup, as_text=signup_text)] = Field(
-        default=None,
-        description="Who may subscribe: open (anyone), closed (nobody), or a list of email domains.",
-    )
-    public: Annotated[PublicPages, ParsedBy(parse_public_pages)] = Field(
-        default=PublicPages(),
-        description="What pages show of each source's papers (abstract, title or no), and `archive off`.",
-    )
-    footer_links: Annotated[Mapping[str, str], ParsedBy(parse_footer_links, as_text=footer_links_text)] = (
-        Field(
-            default={},
-            description="Links at the foot of every page: Imprint https://..., Privacy https://...",
-        )
-    )
-    log_format: Literal["text", "json"] = Field(default="text", description="Format of the logs.")
-    log_level: Literal["debug", "info", "warning"] = Field(
-        default="info", description="How much is logged; debug adds a line for every web request."
-    )
-    listen: Annotated[ListenAddress, ParsedBy(parse_listen)] = Field(
-        default=ListenAddress(), description="Address and port the web server listens on."
-    )
-    short_dumps: Literal["hold", "send"] = Field(
-        default="hold",
-        description="Whether incomplete lists wait for the operator, or are sent with a notice.",
-    )
-    inbound: Annotated[tuple[str, ...], ParsedBy(parse_inbound, as_text=", ".join)] = Field(
-        default=(), description="Addresses the inbound mail server listens on; empty: off."
-    )
-    inbound_domain: Annotated[str, ParsedBy(parse_inbound_domain)] = Field(
-        default="", description="Domain of bounce and reply addresses."
-    )
-    authserv_id: str = Field(
-        default="",
-        description="Your mail server's name in the Authentication-Results headers it adds; empty: not trusted.",
-    )
-    sns_topics: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
-        default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
-    )
-    operator_email: str = Field(default="", description="Address for alarm letters.")
-    weekly_report: Literal["on", "off"] = Field(
-        default="off", description="Whether the operator gets a report by mail every Monday."
-    )
-    proxies: int = Field(
-        default=0, description="Number of trusted proxies in front of the web server.", ge=0, le=9
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def follow_port(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Use the web server's port in links unless `base_url` is set."""
-        try:
-            port = parse_listen(given["listen"]).port
-        except (KeyError, TypeError, ValueError):
-            return given  # the check of `listen` refuses an invalid value
-        return {"base_url": f"http://127.0.0.1:{port}"} | given
+    def shown(self) -> dict[str, Any]:
+        """Return all settings as the operator writes them, with what is in use by default, and no secret."""
+        texts = {one.name: one.metadata["as_text"](getattr(self, one.name)) for one in fields(self)}
+        for name in SECRETS:
+            texts[name] = "set" if texts[name] else "kept in the data directory"
+        return texts | {
+            "data_dir": str(self.data_dir.absolute()),
+            "dumps_dir": str(self.dumps.absolute()),
+            "database_url": mask_url(self.database),
+            "broker_url": mask_url(self.broker),
+            "mail_url": str(self.mail),
+        }
 
     # ── derived values ──────────────────────────────────────────────────────────────────────────
 
     @property
     def database(self) -> str:
         """Return the database URL in use."""
-        if self.database_url is not None:
-            return self.database_url.get_secret_value()
-        return f"sqlite:///{self.data_dir.absolute() / 'digest.sqlite3'}"
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'digest.sqlite3'}"
 
     @property
     def mail(self) -> MailUrl:
@@ -392,9 +337,7 @@ class Settings(BaseModel):
     @property
     def broker(self) -> str:
         """Return the broker URL in use, by default the embedded broker's socket."""
-        if self.broker_url is not None:
-            return self.broker_url.get_secret_value()
-        return f"redis+socket://{self.broker_socket}"
+        return self.broker_url or f"redis+socket://{self.broker_socket}"
 
     @property
     def broker_socket(self) -> Path:
@@ -445,25 +388,25 @@ class Settings(BaseModel):
 
         Missing keys are generated in the data directory.
         """
-        ring = self.secret_key.get_secret_value() if self.secret_key else self.stored_secret("secret_key")
-        pepper = self.pepper.get_secret_value() if self.pepper else self.stored_secret("pepper")
         return Site(
             name=self.site_name,
             url=self.base_url,
             sender_name=self.sender.display_name,
             sender_address=self.sender.addr_spec,
             postal_address=self.postal_address,
-            keys=tuple(key.strip().encode() for key in ring.split(",") if key.strip()),
-            pepper=pepper.encode(),
+            keys=tuple(key.strip().encode() for key in self.secret("secret_key").split(",") if key.strip()),
+            pepper=self.secret("pepper").encode(),
             inbound_domain=(self.inbound_domain or self.sender.domain) if self.inbound else "",
             announces_late_lists=self.sends_short_dumps,
         )
 
-    def stored_secret(self, name: str) -> str:
-        """Return a secret stored in the data directory; it is created on first use with mode 600.
+    def secret(self, name: str) -> str:
+        """Return a secret: as it is set, or as stored in the data directory, created on first use with mode 600.
 
         The file is created atomically with its content, so roles that start together use the same secret.
         """
+        if given := getattr(self, name):
+            return str(given)
         path = self.data_dir / name
         if not path.exists():
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -505,6 +448,19 @@ class Settings(BaseModel):
         return len(left) < len(ring)
 
 
+NAMES = tuple(one.name for one in fields(Settings))
+
+
+def mask_url(url: str) -> str:
+    """Return a URL without its password and its query."""
+    parts = urlsplit(url)
+    address = parts.netloc.rpartition("@")[2]
+    user = f"{parts.username or ''}:***@" if parts.password is not None else ""
+    if parts.username and parts.password is None:
+        user = f"{parts.username}@"
+    return urlunsplit((parts.scheme, user + address, parts.path, "", "")) if parts.netloc else url
+
+
 def given_values() -> dict[str, tuple[Any, str]]:
     """Return every setting that is given, with the place it comes from: the environment, or else a file."""
     return settings_file_values() | environment_values()
@@ -517,7 +473,7 @@ def environment_values() -> dict[str, tuple[Any, str]]:
     """
     given = {name.lower(): value for name, value in os.environ.items()}
     values: dict[str, tuple[Any, str]] = {}
-    for name in Settings.model_fields:
+    for name in NAMES:
         variable = f"{PREFIX}{name}".lower()
         if path := given.get(f"{variable}_file"):
             values[name] = Path(path).read_text().strip(), path
@@ -553,17 +509,34 @@ def templates_dir() -> Path:
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings; raise BadField for the first invalid one, UsageError if `digest.toml` is invalid."""
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        settings = Settings(**({name: value for name, (value, _) in given_values().items()} | given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else "settings"
-        raise BadField(f"{PREFIX}{name.upper()}", str(first["msg"]).removeprefix("Value error, ")) from None
+        given = {name: value for name, (value, _) in given_values().items()}
     except OSError as error:
         raise BadField(f"{PREFIX}*_FILE", f"{error.filename}: {error.strerror}") from None
-    check_data_dir(settings.data_dir.absolute())
-    return settings
+    given |= {name: value for name, value in (overrides or {}).items() if value is not None}
+    if unknown := given.keys() - {*NAMES}:
+        raise BadField(
+            f"{PREFIX}{min(unknown).upper()}", "there is no such setting; the README lists them all."
+        )
+    parsed: dict[str, Any] = {}
+    for one in fields(Settings):
+        text = given.get(one.name, one.metadata["default"])
+        parsed[one.name] = None if text is None else parse_setting(one, text, parsed)
+    check_data_dir(parsed["data_dir"].absolute())
+    return Settings(**parsed)
+
+
+def parse_setting(one: Field[Any], value: object, earlier: Mapping[str, Any]) -> object:
+    """Return the parsed value of a setting; raise BadField with its name if it is invalid."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | Path):
+            raise ValueError("write it as text, in quotes")  # noqa: TRY004  (reported like an invalid text)
+        return one.metadata["parse"](str(value), *[earlier[name] for name in one.metadata["others"]])
+    except BadField as error:
+        message = str(error).partition(": ")[2]
+    except ValueError as error:
+        message = str(error)
+    raise BadField(f"{PREFIX}{one.name.upper()}", message)
 
 
 def check_data_dir(folder: Path) -> None:

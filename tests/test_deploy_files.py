@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.settings import PREFIX, Settings
+from digest.settings import NAMES, PREFIX
 from tests.cli.conftest import every_command
 from tests.conftest import ROOT
 
@@ -29,7 +29,7 @@ def test_containers_use_settings_that_exist(name: str) -> None:
     used = settings_in((DEPLOY / name).read_text(encoding="utf-8"))
 
     assert used
-    assert used <= {field.upper() for field in Settings.model_fields}
+    assert used <= {field.upper() for field in NAMES}
 
 
 def test_containers_and_units_run_commands_that_exist() -> None:

@@ -22,7 +22,7 @@ import pytest
 from digest import __version__
 from digest.cli import main
 from digest.db.tables import DeliveryState, SubscriberState
-from digest.settings import PREFIX, Settings, load_settings
+from digest.settings import NAMES, PREFIX, load_settings
 from tests.cli.conftest import every_command
 from tests.conftest import ROOT
 
@@ -46,7 +46,7 @@ def name_of(page: Path) -> str:
 def test_the_readme_lists_exactly_the_settings_and_ten_of_them_first() -> None:
     listed = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
 
-    assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
+    assert sorted(listed) == sorted(name.upper() for name in NAMES)
     assert len(listed) <= 34
     assert len(re.findall(rf"^\| `{PREFIX}", README.partition("<details>")[0], flags=re.MULTILINE)) == 10
 

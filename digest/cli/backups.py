@@ -44,6 +44,7 @@ def backup(
     """
     from digest.backups import backup_file
     from digest.db import database_copy
+    from digest.settings import SECRETS
 
     settings, engine = work.context.settings, work.context.engine
     with (
@@ -51,7 +52,7 @@ def backup(
         terminal.show_progress("Backing up", total=database_copy.count_rows(engine)) as done,
     ):
         check_target(settings, path)
-        keys = keys_of(settings) if with_keys else {}
+        keys = {name: settings.secret(name) for name in SECRETS} if with_keys else {}
         counts = backup_file.write_backup(
             engine, path, keys=keys, replaces=overwrite, now=now, progress=done.advance
         )
@@ -76,23 +77,14 @@ def check_target(settings: Settings, path: Path) -> None:
         raise UsageError(f"{path.absolute().parent} does not exist. Create the folder, or name another file.")
 
 
-def keys_of(settings: Settings) -> dict[str, str]:
-    """Return this machine's keys, keyed by setting."""
-    given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
-    return {
-        name: value.get_secret_value() if value else settings.stored_secret(name)
-        for name, value in given.items()
-    }
-
-
 def places_of_keys(settings: Settings) -> str:
     """Return where the keys are stored: in files or in settings."""
-    given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
-    places = [
-        f"DIGEST_{name.upper()}" if value else str(settings.data_dir.absolute() / name)
-        for name, value in given.items()
-    ]
-    return " and ".join(places)
+    from digest.settings import SECRETS
+
+    return " and ".join(
+        f"DIGEST_{name.upper()}" if getattr(settings, name) else str(settings.data_dir.absolute() / name)
+        for name in SECRETS
+    )
 
 
 @command()

@@ -54,11 +54,12 @@ def check(settings: Settings, *, makes_database: bool, makes_service: bool) -> N
     In a data directory that is named and empty, every command makes what it needs.
     """
     from digest import db
+    from digest.settings import given_values
 
     file, folder = db.database_file(settings.database), settings.data_dir.absolute()
     if file is None or file.exists() or makes_service:
         return
-    if "data_dir" not in settings.model_fields_set and not any(folder.glob("*")):
+    if "data_dir" not in given_values() and not any(folder.glob("*")):
         raise UsageError(
             f"There is no service in {Path.cwd()}. Name its data directory: digest --data-dir DIR."
             + f" {deployed_command()}" * DEPLOYED.exists()

@@ -90,7 +90,7 @@ def read_settings(*, makes_database: bool = False, makes_service: bool = False, 
     Where nothing is named and no service is found, only a command that `makes_service` creates one.
     """
     from digest.process import gc_control, logs
-    from digest.settings import load_settings
+    from digest.settings import given_values, load_settings
 
     gc_control.resume_after_imports()
     settings = load_settings(given)
@@ -108,6 +108,6 @@ def read_settings(*, makes_database: bool = False, makes_service: bool = False, 
         raise BadField(
             "DIGEST_DATA_DIR", f"{error.filename}: {error.strerror}; name a folder that can be written to."
         ) from None
-    if is_new and "data_dir" not in settings.model_fields_set:
+    if is_new and "data_dir" not in given_values():
         terminal.print_note(f"Created the data directory {settings.data_dir.absolute()}.")
     return settings

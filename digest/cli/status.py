@@ -18,7 +18,6 @@ from digest.cli import command_context
 from digest.cli.frame import command
 from digest.cli.options import CLOCK, Now, current_time, option
 from digest.cli.results import CommandResult, Facts, Table, Text, show_text
-from digest.cli.settings_report import settings_report
 
 if TYPE_CHECKING:
     from digest.monitoring.activity import Activity
@@ -100,7 +99,7 @@ def as_json_report(report: Report, settings: Settings) -> dict[str, Any]:
         **(figures_report(report.figures, report.now) if report.figures else {}),
         "problems": [problem.to_json() for problem in report.problems],
         "disks": [disk_report(disk) for disk in report.disks],
-        "settings": settings_report(settings),
+        "settings": settings.shown(),
     }
 
 
@@ -155,7 +154,7 @@ def disk_report(disk: Disk) -> dict[str, Any]:
 
 def status_text(report: Report, settings: Settings) -> Iterator[Text]:
     """Yield a report; without the database, only the lines that do not depend on the database."""
-    figures, shown = report.figures, settings_report(settings)
+    figures, shown = report.figures, settings.shown()
     yield Facts(
         [
             *(counts(figures) if figures else []),

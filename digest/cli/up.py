@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -46,7 +46,7 @@ STABLE_SECONDS = 60.0  #: seconds that a child must have run to be restarted wit
 
 def run(settings: Settings) -> int:
     """Run the service until Ctrl-C, and return the exit code."""
-    settings = settings.model_copy(update={"data_dir": settings.data_dir.absolute()})
+    settings = replace(settings, data_dir=settings.data_dir.absolute())
     with lock_data_dir(settings.data_dir):
         check_port(settings)
         engine = db.make_engine(settings.database)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from digest import db
 from digest.delivery.transports.mail_url import MailServer, MailUrl
 from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
 from digest.monitoring.supervisor import Supervisor
-from digest.settings import Settings
+from digest.settings import Settings, mask_url
 from digest.site.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
@@ -63,16 +63,6 @@ OTHER_ERROR = (
     "The broker returns an error",
     "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0.",
 )
-
-
-def mask_url(url: str) -> str:
-    """Return a URL without its password and its query."""
-    parts = urlsplit(url)
-    address = parts.netloc.rpartition("@")[2]
-    user = f"{parts.username or ''}:***@" if parts.password is not None else ""
-    if parts.username and parts.password is None:
-        user = f"{parts.username}@"
-    return urlunsplit((parts.scheme, user + address, parts.path, "", "")) if parts.netloc else url
 
 
 def write_to_broker(url: str) -> str:

@@ -21,7 +21,7 @@ from digest.monitoring.figures import Figures, count_figures
 from digest.monitoring.probes import Disk
 from digest.monitoring.problems import find_problems
 from digest.monitoring.supervisor import Supervisor, find_supervisor
-from digest.settings import Settings
+from digest.settings import Settings, mask_url
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +84,7 @@ def check_database(
     """Return the figures and the checks of the database; the figures are None if the database is unusable."""
     url = engine.url.render_as_string(hide_password=False)
     file = db.database_file(url)
-    where = str(file or probes.mask_url(url))
+    where = str(file or mask_url(url))
     fix = "Free its disk, and give it and its folder to the user who runs digest."
     if file is None:
         fix = f"{supervisor.start_server('postgresql')}, free its disk, or correct DIGEST_DATABASE_URL."

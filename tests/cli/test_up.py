@@ -15,7 +15,7 @@ import pytest
 from digest.cli import embedded_broker
 from digest.errors import Unreachable
 from digest.process import child_processes
-from digest.settings import Settings
+from digest.settings import load_settings
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.waiting import HANG_SECONDS, pause, wait_until
@@ -195,7 +195,7 @@ def test_a_port_in_use_is_reported(stopped: Installation) -> None:
 
 
 def test_the_embedded_broker_listens_on_a_private_socket(tmp_path: Path) -> None:
-    running = embedded_broker.start(Settings(data_dir=tmp_path))
+    running = embedded_broker.start(load_settings({"data_dir": tmp_path}))
     try:
         assert running.url == f"redis+socket://{tmp_path}/broker/broker.sock"
         assert running.socket.parent.stat().st_mode & 0o777 == 0o700
@@ -206,7 +206,7 @@ def test_the_embedded_broker_listens_on_a_private_socket(tmp_path: Path) -> None
 
 
 def test_a_data_directory_with_a_long_path_gets_a_broker(tmp_path: Path) -> None:
-    running = embedded_broker.start(Settings(data_dir=tmp_path / ("deep" * 20) / ("down" * 20)))
+    running = embedded_broker.start(load_settings({"data_dir": tmp_path / ("deep" * 20) / ("down" * 20)}))
     try:
         assert len(os.fsencode(running.socket)) < 100
         assert running.socket.parent.stat().st_mode & 0o777 == 0o700

@@ -32,7 +32,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
 from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
 from digest.letters.templates import Templates
-from digest.settings import Settings, load_settings
+from digest.settings import load_settings
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, subscriber_rows, unsubscribe_and_undo
@@ -675,7 +675,9 @@ def test_an_unusable_listen_address_is_reported_and_no_file_is_replaced(
 ) -> None:
     plain = tmp_path / "notes"
     plain.write_text("mine")
-    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=running.engine, site=running.site)
+    app_context = AppContext(
+        settings=load_settings({"data_dir": tmp_path}), engine=running.engine, site=running.site
+    )
 
     for url in (f"smtp://127.0.0.1:{running.smtp}", f"lmtp://{plain}", f"lmtp://{tmp_path}/no/where"):
         with pytest.raises(BadField, match=f"DIGEST_INBOUND: cannot listen at {url}: "):
@@ -687,7 +689,9 @@ def test_a_stale_unix_socket_is_replaced(running: RunningServer, tmp_path: Path)
     left = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left))
-    app_context = AppContext(settings=Settings(data_dir=tmp_path), engine=running.engine, site=running.site)
+    app_context = AppContext(
+        settings=load_settings({"data_dir": tmp_path}), engine=running.engine, site=running.site
+    )
 
     async def open_and_close() -> None:
         (await server.start_listening(server.MailReceiver(app_context), f"lmtp://{left}")).close()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.settings import Settings
+from digest.settings import load_settings
 from digest.site import links
 from digest.site.site_profile import Site
 from tests.judge import readme_picture
@@ -170,7 +170,7 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
         letters=letters,
         records={record["name"]: record["value"] for record in records},
         site=site,
-        pages=pages(Settings(data_dir=installation_with_readers.data_dir).site(), letters),
+        pages=pages(load_settings({"data_dir": installation_with_readers.data_dir}).site(), letters),
     )
 
 

@@ -18,7 +18,7 @@ from digest.delivery import outbox
 from digest.monitoring import probes
 from digest.monitoring.probes import Disk
 from digest.process import heartbeats
-from digest.settings import Settings, load_settings
+from digest.settings import load_settings
 from digest.web import watchdog
 from tests.support.real_servers import free_port
 from tests.web.conftest import ServedSite
@@ -81,7 +81,7 @@ def test_health_reports_a_database_outage_in_plain_text(served: ServedSite, tmp_
 def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path: Path) -> None:
     def reported(free: int, size: int) -> list[tuple[str, bool]]:
         disk = Disk(folder=tmp_path, free=free, size=size)
-        found = probes.check_data(Settings(data_dir=tmp_path), [disk]).problems
+        found = probes.check_data(load_settings({"data_dir": tmp_path}), [disk]).problems
         return [(one.message.partition(":")[0], one.is_warning) for one in found]
 
     assert reported(501 * MB, 4_000 * MB) == []
@@ -95,7 +95,7 @@ def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path
 def with_settings(context: AppContext, **changed: str) -> AppContext:
     parsed = load_settings(changed)
     return AppContext(
-        settings=context.settings.model_copy(update={name: getattr(parsed, name) for name in changed}),
+        settings=replace(context.settings, **{name: getattr(parsed, name) for name in changed}),
         engine=context.engine,
         site=context.site,
         clock=context.clock,

@@ -18,7 +18,7 @@ from digest.delivery.transports.open_transport import open_transport
 from digest.delivery.transports.server_pool import REST_SECONDS, PoolMember, ServerPool
 from digest.delivery.transports.transport import Message, Outcome, Verdict
 from digest.errors import BadField
-from digest.settings import Settings, load_settings
+from digest.settings import load_settings
 from digest.site.site_profile import Site
 from tests.support.absent_server import AbsentServer
 from tests.support.faulty_smtp_server import faulty_server
@@ -165,7 +165,7 @@ def hang_up(listener: socket.socket) -> None:
 
 
 def test_two_threads_do_not_share_a_connection(tmp_path: Path) -> None:
-    context = open_context(Settings(data_dir=tmp_path))
+    context = open_context(load_settings({"data_dir": tmp_path}))
     found: list[object] = []
 
     def lend() -> None:
