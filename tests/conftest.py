@@ -27,6 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from digest import db
+from digest.db.tables.deliveries import Delivery
 from digest.site.site_profile import Site
 from tests.support import compiled_statements, compiled_templates, real_servers
 from tests.support.run_figures import pytest_terminal_summary
@@ -199,7 +200,7 @@ def empty_tables(url: str) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-        tables = [f'"{name}"' for name in db.tables.Base.metadata.tables]
+        tables = [f'"{name}"' for name in Delivery.metadata.tables]
         with_rows = " UNION ALL ".join(
             f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})"  # noqa: S608  (names of our tables)
             for table in tables

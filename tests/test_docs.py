@@ -21,7 +21,8 @@ import pytest
 
 from digest import __version__
 from digest.cli import main
-from digest.db.tables import DeliveryState, SubscriberState
+from digest.db.tables.deliveries import DeliveryState
+from digest.db.tables.subscribers import SubscriberState
 from digest.settings import NAMES, PREFIX, load_settings
 from tests.cli.conftest import every_command
 from tests.conftest import ROOT

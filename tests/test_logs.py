@@ -17,7 +17,7 @@ import redis
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Outcome, Verdict

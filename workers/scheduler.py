@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 from digest.backups import opt_out_file
 from digest.backups.opt_out_file import OPT_OUT_FILE
 from digest.db import DBAPIError
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops
 from digest.dumps.intake import dumps_folder

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from time import sleep
 
 from digest import db
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import delivery_run
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import polling

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DatabaseError
 
 from digest import db
 from digest.db import database_copy
-from digest.db.tables import Observation
+from digest.db.tables.service_state import Observation
 from digest.errors import SetupMismatch, UsageError
 
 MADE = "backup"  #: the name under which the time of the backup is recorded

@@ -15,7 +15,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Heartbeat, SignUp, Subscriber, SubscriberState, UnreadDump
+from digest.db.tables.dumps import UnreadDump
+from digest.db.tables.service_state import Heartbeat
+from digest.db.tables.subscribers import SignUp, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import restore_point
 from digest.editions.restore_point import RESTORED

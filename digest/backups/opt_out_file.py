@@ -16,7 +16,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.bounces.opt_outs import OptOutKind, mark_saved, subscriber_hash, unsaved_opt_outs
-from digest.db.tables import OptOut, Subscriber
+from digest.db.tables.inbound_mail import OptOut
+from digest.db.tables.subscribers import Subscriber
 from digest.site.site_profile import Site
 
 #: The file's name in the data directory of the scheduler's machine or, without a scheduler, of the machine on

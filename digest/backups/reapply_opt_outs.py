@@ -19,7 +19,8 @@ from digest.backups.opt_out_file import SavedOptOut
 from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import OptOut, Subscriber, Suppression
+from digest.db.tables.inbound_mail import OptOut, Suppression
+from digest.db.tables.subscribers import Subscriber
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, unsubscribe_and_undo
 

@@ -19,7 +19,7 @@ from digest.backups.expire_past import expire_past
 from digest.backups.opt_out_file import SavedOptOuts
 from digest.backups.reapply_opt_outs import apply_opt_outs
 from digest.db import database_copy
-from digest.db.tables import Observation
+from digest.db.tables.service_state import Observation
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.decisions import ALL
 from digest.site import key_fingerprints

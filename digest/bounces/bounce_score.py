@@ -22,7 +22,8 @@ from digest.bounces.broken_domains import freeze_domain, is_domain_broken
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.bounces.suppressions import SuppressionReason, address_hmac, suppress
-from digest.db.tables import BounceRow, Delivery
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import BounceRow
 from digest.mail import addresses
 from digest.site.site_profile import Site
 

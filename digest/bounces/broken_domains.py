@@ -11,7 +11,9 @@ from sqlalchemy.orm import Session
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import BounceRow, Delivery, Subscriber, Suppression
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import BounceRow, Suppression
+from digest.db.tables.subscribers import Subscriber
 from digest.mail import addresses
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)

@@ -14,7 +14,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import OptOut
+from digest.db.tables.inbound_mail import OptOut
 from digest.site.links import address_hash
 from digest.site.site_profile import Site
 

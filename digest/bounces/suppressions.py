@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
-from digest.db.tables import Suppression
+from digest.db.tables.inbound_mail import Suppression
 from digest.errors import NotFound
 from digest.mail import addresses
 from digest.site.links import address_hash

@@ -21,7 +21,7 @@ from digest.errors import BadField
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.db.tables import Attempt, Delivery
+    from digest.db.tables.deliveries import Attempt, Delivery
 
 app = typer.Typer(cls=CommandGroup)
 
@@ -46,7 +46,7 @@ def deliveries(
         digest deliveries --state failed
         digest deliveries --email ada@example.org --json
     """
-    from digest.db.tables import DeliveryState
+    from digest.db.tables.deliveries import DeliveryState
     from digest.delivery import outbox
 
     del called

@@ -21,7 +21,7 @@ from digest.papers.paper_record import DumpOrder
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.db.tables import DumpRow
+    from digest.db.tables.dumps import DumpRow
     from digest.dumps.intake.load_report import LoadResult
     from digest.papers.expected_arrivals import LateList
 

@@ -16,7 +16,7 @@ from digest.errors import UsageError
 from digest.mail import mail_parsing
 
 if TYPE_CHECKING:
-    from digest.db.tables import InboundMail
+    from digest.db.tables.inbound_mail import InboundMail
 
 app = group("Handle mail that could not be processed automatically.")
 

@@ -276,7 +276,7 @@ def stopped_publishing(done: int, due: int) -> str:
 def deliver_due(context: AppContext, now: datetime | None, limit: int | None) -> tuple[dict[str, int], str]:
     """Deliver letters as if it were `now`; return the counts, and a message if Ctrl-C stopped the run."""
     from digest import db
-    from digest.db.tables import DeliveryState
+    from digest.db.tables.deliveries import DeliveryState
     from digest.delivery import delivery_run, outbox, stop_and_resume
 
     with command_context.open_write_session(context, renders=True) as session:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from digest.app_context import AppContext
-    from digest.db.tables import SourceRow
+    from digest.db.tables.dumps import SourceRow
     from digest.dumps.sources.polling import PollResult
 
 app = group("Servers that dumps are fetched from.")

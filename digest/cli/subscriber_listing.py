@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from digest.db import Session
-    from digest.db.tables import Subscriber
+    from digest.db.tables.subscribers import Subscriber
     from digest.subscribers.subscriber_search import Criteria
 
 #: The fields of a subscriber before and after the settings, in the order of the output.

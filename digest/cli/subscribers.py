@@ -22,7 +22,7 @@ from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
 
 if TYPE_CHECKING:
     from digest.db import Session
-    from digest.db.tables import Subscriber
+    from digest.db.tables.subscribers import Subscriber
     from digest.delivery.transports.mail_url import MailUrl
     from digest.subscribers.erasure import Erasure
 
@@ -151,7 +151,7 @@ def show_list(
         digest subscribers list diffusion --state pending
         digest subscribers list --pack lab/nlp --columns email,confirmed_at,consent
     """
-    from digest.db.tables import SubscriberState
+    from digest.db.tables.subscribers import SubscriberState
     from digest.subscribers.subscriber_search import Criteria, count_matching
 
     chosen = parse_choice("--state", state, SubscriberState)

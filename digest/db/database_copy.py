@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, LargeBinary, Table, delete, func, insert, select, update
 
 from digest import db
-from digest.db import tables as all_tables
 from digest.db.dialects import dialect_named
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: number of rows read and written at once
@@ -58,7 +59,7 @@ def count_rows(engine: Engine) -> int:
 
 def tables() -> list[Table]:
     """Return the tables, each after the tables that its foreign keys refer to."""
-    return all_tables.Delivery.metadata.sorted_tables
+    return Delivery.metadata.sorted_tables
 
 
 def require_empty(writing: Connection) -> None:
@@ -120,8 +121,8 @@ def forget_missing_readers(writing: Connection) -> None:
 
     Only the SQLite schema has a foreign key that clears this id.
     """
-    delivery: Any = all_tables.Delivery.__table__
-    subscriber: Any = all_tables.Subscriber.__table__
+    delivery: Any = Delivery.__table__
+    subscriber: Any = Subscriber.__table__
     missing = delivery.c.subscriber_id.not_in(select(subscriber.c.id))
     writing.execute(update(delivery).where(missing).values(subscriber_id=None))
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, select, true
 from sqlalchemy.orm import Session
 
-from digest.db.tables import KeptPage
+from digest.db.tables.service_state import KeptPage
 
 KEEP_FOR = timedelta(minutes=15)
 MAX_KEPT = 2_000  #: maximum number of kept pages; the oldest are deleted first

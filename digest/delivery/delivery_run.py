@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import outbox, worker_loop
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext

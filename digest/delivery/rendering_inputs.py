@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import FilterRow
+from digest.db.tables.subscribers import FilterRow
 from digest.delivery import outbox
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import ClaimedDelivery

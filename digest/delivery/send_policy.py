@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import outbox
 from digest.delivery.limits import domain_pauses, emergency_stops, shared_limits
 from digest.delivery.limits.decisions import Refill, Wait

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from digest.bounces import bounce_score, report_parser
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits import domain_pauses
 from digest.delivery.message_rendering import RenderedDelivery

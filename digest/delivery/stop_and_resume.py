@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops, shared_limits
 from digest.delivery.limits.limiter import STOPPED_PREFIX

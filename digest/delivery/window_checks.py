@@ -14,7 +14,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from digest.bounces import suppressions
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery import outbox
 from digest.delivery.limits.decisions import Wait
 from digest.delivery.message_rendering import RenderedDelivery

@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import db, plurals
-from digest.db.tables import DeliveryState, Lane
+from digest.db.tables.deliveries import DeliveryState, Lane
 from digest.delivery import database_retries, outbox, rendering_inputs, settlement, window_checks
 from digest.delivery.limits import domain_pauses, shared_limits
 from digest.delivery.limits.decisions import Wait

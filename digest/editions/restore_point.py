@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Observation
+from digest.db.tables.service_state import Observation
 
 NAME = "restored"
 RESTORED = "restored"  #: the recorded reason of letters and editions that a restore ended

@@ -27,7 +27,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db import DatabaseDialect
-from digest.db.tables import Delivery, DeliveryState, FollowupSent, Shown, Subscriber
+from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
+from digest.db.tables.subscribers import Subscriber
 
 UNACCEPTED_STATES = (
     DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK,

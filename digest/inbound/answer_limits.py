@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters

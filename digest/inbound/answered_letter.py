@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, Subscriber
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber
 from digest.editions.compose import Digest
 from digest.inbound.writer_checks import MailIgnored
 from digest.mail import addresses

@@ -16,7 +16,9 @@ from sqlalchemy.orm import Session
 from digest.bounces import bounce_score, ses_notices
 from digest.bounces.report_parser import AUTOMATIC_REPLY, Complaint, Failure, NoActionNeeded, failure_of_text
 from digest.bounces.ses_notices import NoticeReport, is_topic_arn
-from digest.db.tables import Delivery, DeliveryState, InboundMail, MailPurpose, MailState, Subscriber
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.inbound_mail import InboundMail, MailPurpose, MailState
+from digest.db.tables.subscribers import Subscriber
 from digest.inbound import (
     answered_letter,
     command_addresses,

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from urllib.parse import urlencode
 
 from digest.bounces import suppressions
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import NotFound, UsageError
 from digest.inbound import (
     answer_limits,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from digest.db.tables import Confirmation, Subscriber, SubscriberState
+from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.inbound import answer_limits, find_commands, mail_text, words_around_commands, writer_checks

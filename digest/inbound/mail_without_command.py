@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from digest.bounces import suppressions
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters

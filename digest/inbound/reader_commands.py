@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.editions import time_zones
 from digest.inbound import command_arguments, paper_commands
 from digest.inbound.mail_commands import (

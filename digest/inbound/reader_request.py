@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadField, BadFilter, DigestError
 from digest.inbound import writer_checks
 from digest.inbound.answered_letter import AnsweredLetter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import UsageError
 from digest.inbound import command_arguments, mail_without_command, paper_commands
 from digest.inbound.mail_commands import AddTopic, ChangeSchedule, Command, Confirm, Help, Subscribe

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import InboundMail, MailPurpose, MailState
+from digest.db.tables.inbound_mail import InboundMail, MailPurpose, MailState
 from digest.errors import DigestError
 
 MB = 1024 * 1024

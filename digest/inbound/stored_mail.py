@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import __version__, db
-from digest.db.tables import InboundMail, MailState, ReceivedNotice
+from digest.db.tables.inbound_mail import InboundMail, MailState, ReceivedNotice
 from digest.errors import NotFound
 from digest.inbound import storage_quota
 from digest.inbound.storage_quota import purpose_of

@@ -10,7 +10,9 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
+from digest.db.tables.deliveries import Delivery, PressRow
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.papers import PaperRow
 from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters import figures_in_words

@@ -11,16 +11,11 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from digest.bounces.failure_kinds import FailureKind
-from digest.db.tables import (
-    BounceRow,
-    Delivery,
-    DeliveryState,
-    DumpRow,
-    DumpState,
-    PaperRow,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery
+from digest.db.tables.deliveries import Delivery
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.monitoring.check_results import Problem

@@ -13,17 +13,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import (
-    Attempt,
-    Delivery,
-    DeliveryState,
-    DumpRow,
-    DumpState,
-    Lane,
-    SourceRow,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
+from digest.db.tables.dumps import DumpRow, DumpState, SourceRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.decisions import ALL, BULK

@@ -12,18 +12,11 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import (
-    BounceRow,
-    Delivery,
-    DeliveryState,
-    DumpRow,
-    InboundMail,
-    MailState,
-    PaperRow,
-    Subscriber,
-    SubscriberState,
-    Suppression,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, Suppression
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops, shared_limits
 from digest.monitoring import due_work

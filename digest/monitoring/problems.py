@@ -14,17 +14,10 @@ from sqlalchemy.orm import Session
 from digest import plurals
 from digest.bounces.broken_domains import frozen_domains
 from digest.bounces.failure_kinds import FailureKind
-from digest.db.tables import (
-    Attempt,
-    BounceRow,
-    Delivery,
-    DeliveryState,
-    DumpRow,
-    DumpState,
-    SourceRow,
-    Subscriber,
-    UnreadDump,
-)
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState
+from digest.db.tables.dumps import DumpRow, DumpState, SourceRow, UnreadDump
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL, threshold_warnings
 from digest.delivery.transports.transport import Verdict

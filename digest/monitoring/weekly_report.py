@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery
+from digest.db.tables.deliveries import Delivery
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.editions.time_zones import zone_of

@@ -9,7 +9,7 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from digest import plurals
-from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery.outbox import MailSilence
 from digest.editions.restore_point import RESTORED
 from digest.monitoring.check_results import Problem, Severity

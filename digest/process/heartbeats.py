@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Heartbeat
+from digest.db.tables.service_state import Heartbeat
 from digest.errors import DigestError
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, Shown
+from digest.db.tables.deliveries import Delivery, Shown
 from digest.editions.compose import Digest, Section
 from digest.letters.press.press_value import Press
 from digest.process.caches import Caches

@@ -19,7 +19,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db, plurals
-from digest.db.tables import DeliveryState, Subscriber
+from digest.db.tables.deliveries import DeliveryState
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus

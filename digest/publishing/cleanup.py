@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.db import kept_pages
-from digest.db.tables import PressRow
+from digest.db.tables.deliveries import PressRow
 from digest.delivery import outbox
 from digest.delivery.limits import shared_limits
 from digest.editions import shown

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 
-from digest.db.tables import StillReadingStep, Subscriber
+from digest.db.tables.subscribers import StillReadingStep, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import (
     MAX_PAPERS,

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
+from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow
+from digest.db.tables.subscribers import FilterRow, Subscriber
 from digest.editions import schedule, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule

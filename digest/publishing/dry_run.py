@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.letters import press_store
 from digest.letters.dkim_signing import Signer

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.editions.schedule import Schedule, schedule_status
 from digest.letters.press.press_value import Press

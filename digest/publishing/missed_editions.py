@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, ScheduleStatus

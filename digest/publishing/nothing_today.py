@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words

@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db import DatabaseDialect
-from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow, Shown
+from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
+from digest.db.tables.papers import ChangeRow, PaperRow
 from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.papers import display_text

@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery
+from digest.db.tables.deliveries import Delivery
 from digest.letters import press_store
 from digest.letters.press.press_value import Press
 from digest.letters.templates import Templates

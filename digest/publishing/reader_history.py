@@ -11,15 +11,9 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.bounces import suppressions
-from digest.db.tables import (
-    BounceRow,
-    Confirmation,
-    Consent,
-    Delivery,
-    OperatorAct,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.subscribers import Confirmation, Consent, OperatorAct, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.site.site_profile import Site

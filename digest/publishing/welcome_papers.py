@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.editions import time_zones
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Fingerprint
+from digest.db.tables.service_state import Fingerprint
 from digest.errors import NotFound, SetupMismatch
 from digest.site.site_profile import ID_LENGTH, Site, fingerprint
 

@@ -14,15 +14,13 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import (
-    Base,
+from digest.db import Base
+from digest.db.tables.deliveries import Delivery, FollowupSent, Shown
+from digest.db.tables.subscribers import (
     Consent,
-    Delivery,
-    FollowupSent,
     OperatorAct,
     SavedPaper,
     SettingsChange,
-    Shown,
     Subscriber,
     SubscriberState,
 )

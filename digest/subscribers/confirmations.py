@@ -22,7 +22,8 @@ from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import OWNER_CAN_LIFT
-from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Confirmation, Consent, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import daily_counts
 from digest.delivery.outbox import planned_letters

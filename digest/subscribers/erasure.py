@@ -14,7 +14,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import opt_outs, suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
+from digest.db.tables.deliveries import Attempt, Delivery, FollowupSent, Shown
+from digest.db.tables.inbound_mail import InboundMail
+from digest.db.tables.subscribers import SignUp, Subscriber
 from digest.delivery import outbox
 from digest.delivery.transports import stored_copies
 from digest.delivery.transports.mail_url import MailUrl

@@ -16,7 +16,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import Confirmation
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.site import links

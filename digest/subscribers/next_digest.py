@@ -10,7 +10,7 @@ from datetime import datetime, time
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions.schedule import Schedule, ScheduleStatus, local_instant, schedule_status
 from digest.editions.time_zones import zone_of

@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import OperatorAct, Subscriber, SubscriberState
+from digest.db.tables.subscribers import OperatorAct, Subscriber, SubscriberState
 from digest.errors import BadField
 from digest.site.site_profile import Site
 from digest.subscribers import (

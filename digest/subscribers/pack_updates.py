@@ -11,7 +11,7 @@ from itertools import islice
 from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField

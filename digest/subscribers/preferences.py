@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec.structs import replace
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadFilter
 from digest.subscribers import next_digest, reader_settings, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings

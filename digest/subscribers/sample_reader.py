@@ -8,7 +8,8 @@ from pathlib import Path
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import PaperRow, Subscriber, SubscriberState
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.dumps.intake import load_dump
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import SavedPaper
+from digest.db.tables.subscribers import SavedPaper
 from digest.errors import UsageError
 from digest.papers.catalog import queries
 from digest.papers.paper_record import Paper

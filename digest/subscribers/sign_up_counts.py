@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, case, func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Confirmation, SignUp
+from digest.db.tables.subscribers import Confirmation, SignUp
 from digest.subscribers import invitations
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_limits import Counts, Recent

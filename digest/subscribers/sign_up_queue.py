@@ -16,7 +16,8 @@ from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Confirmation, Observation, SignUp, Subscriber, SubscriberState
+from digest.db.tables.service_state import Observation
+from digest.db.tables.subscribers import Confirmation, SignUp, Subscriber, SubscriberState
 from digest.delivery.limits import daily_counts
 from digest.errors import UsageError
 from digest.mail import addresses

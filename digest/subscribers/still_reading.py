@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words

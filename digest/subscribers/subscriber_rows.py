@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
-from digest.db.tables import Consent, Subscriber, SubscriberState
+from digest.db.tables.subscribers import Consent, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, NotFound
 from digest.mail import addresses

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState, Subscription
 from digest.mail import addresses
 
 ROWS_AT_ONCE = 1_000

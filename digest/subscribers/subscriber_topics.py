@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, aliased
 
 from digest import db
-from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, Subscription
+from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, Subscription
 from digest.errors import BadField
 from digest.topics import example_words, filter_registry
 from digest.topics.filter_registry import FilterRegistry

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import bitsets

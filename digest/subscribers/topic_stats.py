@@ -10,7 +10,7 @@ from enum import StrEnum
 from sqlalchemy import Row, distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.errors import BadFilter
 from digest.papers.catalog import queries
 from digest.topics import filter_backtest, filter_parser, pack_resolution

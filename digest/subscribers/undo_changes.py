@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import SettingsChange, Subscriber
+from digest.db.tables.subscribers import SettingsChange, Subscriber
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site.site_profile import Site

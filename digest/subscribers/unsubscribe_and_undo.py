@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
-from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.site.site_profile import Site

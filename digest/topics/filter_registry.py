@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import ExampleRow, FilterRow, ResolvedFilter, filter_fingerprint
+from digest.db.tables.subscribers import ExampleRow, FilterRow, ResolvedFilter, filter_fingerprint
 from digest.papers.catalog import queries
 from digest.topics import example_words, filter_parser, pack_resolution, stored_packs
 from digest.topics.clauses.text_words import MAX_CHARACTERS

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import PackRow
+from digest.db.tables.subscribers import PackRow
 from digest.errors import NotFound
 from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import PackVersions

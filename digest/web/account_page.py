@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from digest import db
 from digest.db import Session
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
 from digest.mail import addresses

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import Confirmation, SubscriberState
+from digest.db.tables.subscribers import Confirmation, SubscriberState
 from digest.letters import cards
 from digest.letters.cards import Card, CardForm
 from digest.mail import addresses

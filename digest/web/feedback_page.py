@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from digest import db
 from digest.db import Session
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.papers.paper_record import Paper

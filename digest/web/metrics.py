@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from digest import __version__
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery.limits.decisions import ALL, BULK
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk

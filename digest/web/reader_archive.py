@@ -18,7 +18,8 @@ from starlette.responses import HTMLResponse, Response
 from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import Delivery, Subscriber
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.editions.schedule import local_day

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words

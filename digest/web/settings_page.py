@@ -20,7 +20,7 @@ from starlette.responses import Response
 from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from digest import db
 from digest.db import Session
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.mail import addresses

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from starlette.applications import Starlette
 
 from digest.app_context import AppContext
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import delivery_run
 from digest.monitoring import alarm_letters
 from digest.monitoring.check_results import Problem

@@ -17,15 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sqlalchemy import select
 
 from digest import db
-from digest.db.tables import (
-    Delivery,
-    DeliveryState,
-    FollowupSent,
-    PaperRow,
-    Shown,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery.outbox.planned_letters import NothingTodayLetter
 from digest.editions import shown
 from digest.editions.compose import Digest

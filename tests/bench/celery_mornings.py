@@ -24,7 +24,8 @@ import redis
 from celery import Celery
 from sqlalchemy import Engine, exists, func, make_url, select, text
 
-from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.publishing.due_readers import is_due
 from tests.bench import competent_rival, process_usage, sink

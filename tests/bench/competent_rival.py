@@ -21,7 +21,8 @@ import css_inline
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
+from digest.db.tables.deliveries import Delivery, Shown
+from digest.db.tables.subscribers import FilterRow, Subscriber, Subscription
 from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters.letter_rendering import Personalization

@@ -19,7 +19,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, Lane
+from digest.db.tables.deliveries import Delivery, Lane
 from digest.delivery import delivery_run, outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports.transport import Message, Outcome, Verdict

@@ -18,7 +18,7 @@ from time import perf_counter
 from sqlalchemy import Engine, func, select, text
 
 from digest import db, settings
-from digest.db.tables import Attempt, Delivery, PressRow, Shown
+from digest.db.tables.deliveries import Attempt, Delivery, PressRow, Shown
 from digest.delivery import delivery_run
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.transports.memory import MemoryTransport

@@ -24,16 +24,9 @@ from premailer import Premailer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import (
-    Delivery,
-    DeliveryState,
-    FilterRow,
-    Lane,
-    PaperRow,
-    Shown,
-    Subscriber,
-    Subscription,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane, Shown
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import FilterRow, Subscriber, Subscription
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic, compose, rank_matches
 from digest.letters import personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND

@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 
 from digest import db, settings
-from digest.db.tables import Delivery, Shown
+from digest.db.tables.deliveries import Delivery, Shown
 from digest.editions import compose
 from digest.editions.compose import Digest
 from digest.letters.press.press_value import Press

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from digest import db
-from digest.db.tables import Lane
+from digest.db.tables.deliveries import Lane
 from digest.delivery import outbox
 from digest.delivery.limits import limit_rules
 from digest.site.site_profile import Site

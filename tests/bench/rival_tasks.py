@@ -19,7 +19,7 @@ from sqlalchemy import select
 
 from digest import db
 from digest.app_context import AppContext, open_context
-from digest.db.tables import FilterRow, Subscriber
+from digest.db.tables.subscribers import FilterRow, Subscriber
 from digest.letters import press_store
 from digest.settings import load_settings
 from digest.topics.paper_index import PaperIndex

@@ -24,7 +24,7 @@ from pathlib import Path
 from sqlalchemy import Engine, update
 
 from digest import db, settings
-from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.message_rendering import RenderContext, render_delivery
 from digest.delivery.outbox import AttemptRecord, Intent

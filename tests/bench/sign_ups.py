@@ -26,7 +26,8 @@ from statistics import quantiles
 import httpx2
 from sqlalchemy import Engine, func, select
 
-from digest.db.tables import Delivery, SignUp
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import SignUp
 from digest.delivery import outbox
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms

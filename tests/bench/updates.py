@@ -15,7 +15,9 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import ChangeRow, DeliveryState, PaperRow, Subscriber
+from digest.db.tables.deliveries import DeliveryState
+from digest.db.tables.papers import ChangeRow, PaperRow
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.editions import shown as shown_papers
 from digest.publishing import due_readers, pending_updates

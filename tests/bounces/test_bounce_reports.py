@@ -16,7 +16,7 @@ from digest.bounces.bounce_score import FailureOutcome
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure, MailReport, NoActionNeeded
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.mail.mail_parsing import parse_message
 from digest.site import links

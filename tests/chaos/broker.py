@@ -14,7 +14,7 @@ from pathlib import Path
 import redis
 
 from digest import db
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.subscribers import subscriber_rows
 from tests.chaos.world import ChaosWorld, Unruly, at_noon, attempts_of
 from tests.conftest import ROOT

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine, select
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState
+from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters.templates import Templates
 from digest.settings import templates_dir

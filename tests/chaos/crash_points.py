@@ -11,7 +11,10 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 
 from digest import db
-from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
+from digest.db.tables.deliveries import Delivery, DeliveryState, Shown
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.inbound_mail import BounceRow, InboundMail
+from digest.db.tables.papers import PaperRow
 from digest.dumps.intake import load_dump
 from digest.editions.compose import Digest
 from digest.inbound import classification, stored_mail

@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, func, make_url, select
 
 from digest import db
-from digest.db.tables import Delivery
+from digest.db.tables.deliveries import Delivery
 from tests.chaos import broker, clock_changes, crash_points
 from tests.chaos.worker import LEASE
 from tests.chaos.world import (

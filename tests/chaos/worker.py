@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError
 
 from digest import db
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
 from digest.delivery.limits import domain_pauses
 from digest.delivery.outbox import Outbox, backoff, postgresql, transitions

@@ -27,7 +27,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, Shown
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump

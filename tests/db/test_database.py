@@ -18,16 +18,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db import database_copy
-from digest.db.tables import (
-    Alias,
-    Delivery,
-    DeliveryState,
-    EmergencyStop,
-    FilterRow,
-    Heartbeat,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.papers import Alias
+from digest.db.tables.service_state import EmergencyStop, Heartbeat
+from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState
 from digest.errors import BadField, SetupMismatch, Unreachable
 from tests.conftest import connected
 from tests.support.real_servers import free_port

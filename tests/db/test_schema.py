@@ -29,12 +29,12 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from digest import db
-from digest.db import tables
+from digest.db.tables.deliveries import Delivery
 from tests.conftest import NOW, connected
 
 pytestmark = pytest.mark.postgresql
 
-TABLES = tables.Base.metadata.tables
+TABLES = Delivery.metadata.tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def test_migrations_build_exactly_what_the_models_say_on_sqlite(
         connected(f"sqlite:///{migrated_sqlite}") as migrated,
         connected(f"sqlite:///{tmp_path}/m") as modelled,
     ):
-        tables.Base.metadata.create_all(modelled)
+        Delivery.metadata.create_all(modelled)
 
         assert described(migrated) == described(modelled)
         assert sqlite_options(migrated) == sqlite_options(modelled)
@@ -117,7 +117,7 @@ def test_migrations_build_exactly_what_the_models_say_on_postgresql(
     postgres_engine: Engine, empty_postgres_url: str
 ) -> None:
     with connected(empty_postgres_url) as modelled:
-        tables.Base.metadata.create_all(modelled)
+        Delivery.metadata.create_all(modelled)
 
         assert described(postgres_engine) == described(modelled)
 

@@ -21,7 +21,10 @@ from sqlalchemy.exc import OperationalError
 
 from digest import db, plurals
 from digest.db import postgresql
-from digest.db.tables import Attempt, BounceRow, Delivery, Lane, RateCounter, SubscriberState
+from digest.db.tables.deliveries import Attempt, Delivery, Lane
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.limits import RateCounter
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import database_retries, delivery_run, outbox
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import limit_rules, warm_up

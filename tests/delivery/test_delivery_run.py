@@ -21,7 +21,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Attempt, Delivery, Lane, Shown
+from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports.memory import MemoryTransport

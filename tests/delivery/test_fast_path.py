@@ -19,7 +19,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Attempt, Delivery
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import emergency_stops, limit_rules

@@ -18,7 +18,9 @@ from digest import db
 from digest.bounces import bounce_score
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
-from digest.db.tables import Confirmation, Consent, DailyCount, Delivery, RateCounter, Subscriber, WarmUpDay
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.limits import DailyCount, RateCounter, WarmUpDay
+from digest.db.tables.subscribers import Confirmation, Consent, Subscriber
 from digest.delivery import outbox
 from digest.delivery.limits import (
     daily_counts,

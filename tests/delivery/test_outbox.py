@@ -14,7 +14,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox, stop_and_resume
 from digest.delivery.outbox import Intent, RecipientState
 from digest.editions.schedule import Schedule

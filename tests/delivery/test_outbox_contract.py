@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import domain_pauses, emergency_stops, shared_limits
 from digest.delivery.limits.decisions import ALL

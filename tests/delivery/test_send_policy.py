@@ -13,7 +13,8 @@ from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, Lane, SubscriberState
+from digest.db.tables.deliveries import Delivery, Lane
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import delivery_run, outbox, send_policy
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import canary, emergency_stops, limit_rules, send_hours, shared_limits, warm_up

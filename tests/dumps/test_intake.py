@@ -15,7 +15,8 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
+from digest.db.tables.dumps import DumpRow, DumpState, ProblemRow
+from digest.db.tables.papers import Alias, AppearanceRow, PaperRow, SignalRow
 from digest.dumps.intake import (
     accept_or_reject,
     dumps_folder,

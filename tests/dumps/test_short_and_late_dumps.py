@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Engine, select
 
 from digest import db
-from digest.db.tables import DumpState, PressRow
+from digest.db.tables.deliveries import PressRow
+from digest.db.tables.dumps import DumpState
 from digest.dumps.intake import load_dump as loading
 from digest.dumps.intake import retry_dump
 from digest.dumps.intake.load_report import LoadResult

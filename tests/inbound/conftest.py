@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Base, Subscriber, SubscriberState
+from digest.db import Base
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.letters.templates import Templates
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows

@@ -10,7 +10,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Confirmation, Delivery, InboundMail, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import InboundMail
+from digest.db.tables.subscribers import Confirmation, SubscriberState
 from digest.inbound import answer_limits, classification, mail_without_command, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.site.site_profile import Site

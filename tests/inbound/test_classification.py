@@ -26,7 +26,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.app_context import AppContext
 from digest.bounces import suppressions
-from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, SignUp, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import SignUp, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, stored_mail

@@ -13,7 +13,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, SignUp
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import SignUp
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters.templates import Templates

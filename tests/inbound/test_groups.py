@@ -13,17 +13,10 @@ from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
-from digest.db.tables import (
-    BounceRow,
-    Delivery,
-    DeliveryState,
-    DumpRow,
-    DumpState,
-    Lane,
-    StillReadingStep,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.errors import BadField
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules

@@ -19,7 +19,9 @@ from digest import db
 from digest.app_context import AppContext
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import MailState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.inbound import classification, command_arguments, find_commands, stored_mail
 from digest.inbound.mail_commands import (
     COMMON_KINDS,

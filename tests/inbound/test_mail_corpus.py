@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.site.site_profile import Site

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters.templates import Templates

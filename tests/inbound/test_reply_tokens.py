@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.inbound import classification, sender_proof, stored_mail
 from digest.inbound.mail_rules import MailRules

@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import InboundMail, MailPurpose, MailState, SignUp
+from digest.db.tables.inbound_mail import InboundMail, MailPurpose, MailState
+from digest.db.tables.subscribers import SignUp
 from digest.inbound import classification, mail_rules, storage_quota, stored_mail, writer_checks
 from digest.inbound.mail_text import read_mail
 from digest.inbound.storage_quota import InboxFull

@@ -28,7 +28,8 @@ from digest.app_context import AppContext
 from digest.bounces import report_parser
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Failure, MailReport, NoActionNeeded
-from digest.db.tables import BounceRow, SubscriberState
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.letters.templates import Templates

@@ -21,7 +21,8 @@ from sqlalchemy import Engine, func, select
 from digest import db
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
-from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.dumps.intake import load_dump

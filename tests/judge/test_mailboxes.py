@@ -18,7 +18,8 @@ from sqlalchemy import select
 
 from digest import db
 from digest.cli.dkim_keys import new_key
-from digest.db.tables import Delivery, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.dumps.intake import load_dump

@@ -13,7 +13,8 @@ import uvicorn
 from sqlalchemy.orm import Session
 
 from digest.app_context import AppContext, open_context
-from digest.db.tables import DumpRow, DumpState, Subscriber, SubscriberState
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.papers.catalog import hidden_papers, match_or_add_records, queries
 from digest.papers.paper_record import Record
 from digest.settings import load_settings

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest.bounces import bounce_score, report_parser
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
-from digest.db.tables import Delivery, DeliveryState
+from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.delivery import outbox
 from digest.monitoring import alarm_letters, figures, problems
 from digest.process import heartbeats

@@ -13,7 +13,9 @@ from sqlalchemy import Engine, update
 from digest import db
 from digest.cli import up
 from digest.cli.status import problem_in_words
-from digest.db.tables import Delivery, DeliveryState, DumpRow, Heartbeat
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.service_state import Heartbeat
 from digest.editions.schedule import Cadence
 from digest.letters.templates import Templates
 from digest.monitoring import figures, problems

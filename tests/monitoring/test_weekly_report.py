@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery
+from digest.db.tables.deliveries import Delivery
 from digest.monitoring import weekly_report
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows

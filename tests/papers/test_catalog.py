@@ -11,7 +11,10 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, Shown, SignalRow, Subscriber
+from digest.db.tables.deliveries import Shown
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.papers import Alias, AppearanceRow, PaperRow, SignalRow
+from digest.db.tables.subscribers import Subscriber
 from digest.errors import NotFound
 from digest.papers.catalog import hidden_papers, match_or_add_records, queries
 from digest.papers.catalog.match_or_add_records import CatalogCounts

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import ChangeKind, ChangeRow, FollowupSent
+from digest.db.tables.deliveries import FollowupSent
+from digest.db.tables.papers import ChangeKind, ChangeRow
 from digest.papers.paper_record import Announcement, Record
 from tests.papers.test_catalog import TUESDAY, add
 

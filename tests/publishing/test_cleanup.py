@@ -11,18 +11,10 @@ from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import (
-    Attempt,
-    BounceRow,
-    ChangeKind,
-    Delivery,
-    DeliveryState,
-    FollowupSent,
-    PressRow,
-    Shown,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, FollowupSent, PressRow, Shown
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.papers import ChangeKind
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import delete_old
 from digest.dumps.intake import dumps_folder

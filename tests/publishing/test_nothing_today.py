@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters.templates import Templates
 from digest.publishing.chunk_of_digests import PublishReport

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from digest import db
-from digest.db.tables import AbstractShingle, EarlierVersion
+from digest.db.tables.papers import AbstractShingle, EarlierVersion
 from digest.editions.compose import Digest
 from digest.letters.templates import Templates
 from digest.papers.catalog import other_versions

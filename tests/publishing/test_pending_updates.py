@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState, FollowupSent
+from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent
 from digest.editions import shown
 from digest.editions.compose import Digest, FollowUp
 from digest.letters.templates import Templates

@@ -11,7 +11,8 @@ from sqlalchemy import Engine, select
 
 from digest import db
 from digest.backups.expire_past import expire_past
-from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters import personalization, press_store
 from digest.letters.templates import Templates

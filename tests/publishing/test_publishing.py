@@ -14,7 +14,8 @@ from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow, Shown
+from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence

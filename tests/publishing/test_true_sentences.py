@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 
 from digest import db
 from digest.backups.expire_past import expire_past
-from digest.db.tables import DeliveryState, SubscriberState
+from digest.db.tables.deliveries import DeliveryState
+from digest.db.tables.subscribers import SubscriberState
 from digest.editions.schedule import Cadence
 from digest.letters.templates import Templates
 from digest.process import heartbeats

@@ -10,7 +10,8 @@ from sqlalchemy import Engine, delete, update
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
 from digest.letters.templates import Templates

@@ -14,10 +14,10 @@ from sqlalchemy import delete, event, func, select, update
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import (
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import (
     Confirmation,
     Consent,
-    Delivery,
     FilterRow,
     Subscriber,
     SubscriberState,

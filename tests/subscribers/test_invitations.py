@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Confirmation, Consent, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters.templates import Templates

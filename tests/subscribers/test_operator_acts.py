@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from digest import db
-from digest.db.tables import OperatorAct, OptOut
+from digest.db.tables.inbound_mail import OptOut
+from digest.db.tables.subscribers import OperatorAct
 from digest.publishing.reader_history import reader_history
 from digest.site.site_profile import Site
 from digest.subscribers import account, erasure, operator_acts, subscriber_rows

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from digest import db
-from digest.db.tables import Delivery, Lane, PackRow, ResolvedFilter, SubscriberState, Subscription
+from digest.db.tables.deliveries import Delivery, Lane
+from digest.db.tables.subscribers import PackRow, ResolvedFilter, SubscriberState, Subscription
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Message
 from digest.errors import BadFilter, NotFound, UsageError

@@ -11,16 +11,12 @@ from sqlalchemy import func, select, text
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import (
-    Attempt,
+from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane, Shown
+from digest.db.tables.inbound_mail import OptOut
+from digest.db.tables.subscribers import (
     Confirmation,
     Consent,
-    Delivery,
-    DeliveryState,
     FilterRow,
-    Lane,
-    OptOut,
-    Shown,
     Subscriber,
     SubscriberState,
     Subscription,

@@ -14,7 +14,8 @@ from digest.bounces import bounce_score, suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Confirmation, SignUp, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import UsageError

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.site.site_profile import Site
 from digest.subscribers import pauses, still_reading, subscriber_rows, unsubscribe_and_undo
 

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import SettingsChange, Subscriber, SubscriberState
 from digest.publishing import due_readers
 from digest.site.site_profile import Site
 from digest.subscribers import (

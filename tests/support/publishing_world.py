@@ -13,7 +13,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from sqlalchemy import Engine, select, update
 
 from digest import db
-from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, Shown
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports.memory import MemoryTransport

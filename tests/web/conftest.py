@@ -21,7 +21,9 @@ from starlette.testclient import TestClient
 
 from digest import db
 from digest.app_context import AppContext
-from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Transport

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.site import links

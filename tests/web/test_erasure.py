@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.inbound import classification, mail_rules, stored_mail
 from digest.site import links
 from digest.subscribers import account, confirmations, subscriber_rows

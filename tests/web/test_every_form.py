@@ -19,7 +19,10 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from digest.db import kept_pages
-from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.service_state import KeptPage
+from digest.db.tables.subscribers import Subscriber
 from digest.papers.catalog import match_or_add_records, queries
 from digest.papers.paper_record import Record
 from digest.site import links

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from digest.db.tables import DumpRow, PaperRow, SubscriberState
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, mail_rules, stored_mail

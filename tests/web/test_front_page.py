@@ -11,7 +11,9 @@ from sqlalchemy import update
 from digest import db
 from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import DumpRow, PaperRow, SubscriberState
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.subscribers import pack_updates, sign_up_limits, sign_up_queue
 from digest.topics import pack_files
 from digest.web import topic_preview, visitor_network

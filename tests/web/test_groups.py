@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from digest.db.tables import Delivery, Subscriber
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.subscribers import Subscriber
 from digest.site import links
 from digest.subscribers import confirmations, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings

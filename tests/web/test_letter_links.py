@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState, Shown
+from digest.db.tables.subscribers import SubscriberState
 from digest.site import links
 from digest.subscribers import sign_up_limits, subscriber_rows
 from digest.web.app import ROUTES

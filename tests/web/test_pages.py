@@ -15,7 +15,8 @@ from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from digest.db.tables import PaperRow, SubscriberState
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
 from digest.site import links
 from digest.subscribers import subscriber_rows

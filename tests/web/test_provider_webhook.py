@@ -25,7 +25,9 @@ from digest.bounces import ses_notices, suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure, NoActionNeeded
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import BounceRow, Delivery, InboundMail, ReceivedNotice, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.inbound_mail import BounceRow, InboundMail, ReceivedNotice
+from digest.db.tables.subscribers import SubscriberState
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site import links

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
 from digest.site import links
 from digest.subscribers import subscriber_rows, subscriber_topics

@@ -12,7 +12,8 @@ from itertools import product
 import pytest
 from sqlalchemy import select, update
 
-from digest.db.tables import Confirmation, PaperRow
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Confirmation
 from digest.site import links
 from digest.subscribers import subscriber_rows
 from digest.topics.starter_filters import STARTER_TOPICS

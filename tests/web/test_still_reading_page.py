@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from digest.db.tables import StillReadingStep
+from digest.db.tables.subscribers import StillReadingStep
 from digest.delivery.transports.memory import MemoryTransport
 from digest.site import links
 from digest.subscribers import preferences, still_reading, subscriber_rows

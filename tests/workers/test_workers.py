@@ -18,7 +18,7 @@ import redis
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.errors import SetupMismatch
 from digest.publishing import due_readers
 from digest.site import key_fingerprints

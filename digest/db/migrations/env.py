@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from alembic import context
 
-from digest.db import Base
+from digest.db.tables.deliveries import Delivery
 
 engine = context.config.attributes["engine"]
 with engine.execution_options(writing=True).connect() as connection:
     context.configure(
         connection=connection,
-        target_metadata=Base.metadata,
+        target_metadata=Delivery.metadata,
         render_as_batch=True,
         transactional_ddl=True,  # also on SQLite, because the engine begins transactions explicitly
     )

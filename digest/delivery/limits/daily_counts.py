@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DailyCount
+from digest.db.tables.limits import DailyCount
 
 
 def count_today(session: Session, what: str, who: str, *, most: int, now: datetime) -> int | None:

@@ -18,7 +18,10 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, se
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, BounceRow, Confirmation, Consent, Delivery, EmergencyStop, Subscriber
+from digest.db.tables.deliveries import Attempt, Delivery
+from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.service_state import EmergencyStop
+from digest.db.tables.subscribers import Confirmation, Consent, Subscriber
 from digest.delivery.limits.decisions import ALL, BULK
 from digest.mail import addresses
 

@@ -16,15 +16,15 @@ from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, sel
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import (
+from digest.db.tables.limits import (
     CanaryWait,
     ConversationRow,
     DailyCount,
     DomainPause,
-    EmergencyStop,
     RateCounter,
     WarmUpDay,
 )
+from digest.db.tables.service_state import EmergencyStop
 from digest.delivery.limits import domain_pauses
 from digest.delivery.limits.canary import MIN_LETTERS
 from digest.delivery.limits.conversations import ConversationLease, Conversations

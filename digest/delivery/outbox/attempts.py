@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, DeliveryState
+from digest.db.tables.deliveries import Attempt, DeliveryState
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
 

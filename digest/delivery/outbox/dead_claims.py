@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 from digest.delivery.outbox.transitions import NO_LEASE
 from digest.process import heartbeats

@@ -8,7 +8,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, Lane, Subscriber
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery.outbox.open_deliveries import is_due
 from digest.errors import NotFound
 from digest.mail import addresses

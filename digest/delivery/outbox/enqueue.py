@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.delivery.outbox.planned_letters import PlannedLetter
 from digest.site.site_profile import Site

@@ -13,7 +13,8 @@ from sqlalchemy import Select, case, literal_column, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DeliveryState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import DeliveryState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery.outbox.stuck_deliveries import MAX_IN_DOUBT
 from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.editions.schedule import Cadence, Schedule

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, ColumnElement, Executable, and_, or_, text
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, Delivery
+from digest.db.tables.deliveries import Attempt, Delivery
 
 #: Selects open deliveries; the text must equal the condition of the partial index.
 IS_OPEN = text("delivery.settled_at IS NULL")

@@ -12,7 +12,8 @@ from sqlalchemy import case, exists, false, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, Observation
+from digest.db.tables.deliveries import Attempt
+from digest.db.tables.service_state import Observation
 from digest.delivery.outbox.attempts import printable
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 

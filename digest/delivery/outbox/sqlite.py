@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy import bindparam, text
 
 from digest import db
-from digest.db.tables import DeliveryState
+from digest.db.tables.deliveries import DeliveryState
 from digest.delivery.outbox.attempts import record_attempts
 from digest.delivery.outbox.letter_eligibility import recipient_version
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextWindow, Outbox, intend_sql

@@ -10,7 +10,7 @@ from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Delivery, DeliveryState
+from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.delivery.outbox.enqueue import LETTER_LIFE
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids
 

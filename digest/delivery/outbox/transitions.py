@@ -25,7 +25,7 @@ from sqlalchemy import ColumnElement, Executable, Integer, and_, bindparam, case
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, DeliveryState, Lane
+from digest.db.tables.deliveries import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
 from digest.process import heartbeats

@@ -9,7 +9,7 @@ from sqlalchemy import String, cast, literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DeliveryState, Lane
+from digest.db.tables.deliveries import DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 from digest.delivery.outbox.planned_letters import PlannedLetter
 from digest.delivery.outbox.transitions import NO_LEASE

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import plurals
-from digest.db.tables import DumpRow, DumpState
+from digest.db.tables.dumps import DumpRow, DumpState
 from digest.dumps import laws
 from digest.dumps.formats import recognition
 from digest.dumps.formats.reader_interface import Header, RecordProblem

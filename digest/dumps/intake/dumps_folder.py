@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DumpRow, DumpState, UnreadDump
+from digest.db.tables.dumps import DumpRow, DumpState, UnreadDump
 from digest.dumps.intake.load_dump import load
 from digest.dumps.intake.load_report import LATEST, LoadResult
 

@@ -17,7 +17,8 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from digest import plurals
-from digest.db.tables import AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow
+from digest.db.tables.dumps import DumpRow, DumpState, ProblemRow
+from digest.db.tables.papers import AppearanceRow, PaperRow
 from digest.dumps.formats import recognition
 from digest.dumps.formats.reader_interface import Header, RecordProblem
 from digest.dumps.intake.accept_or_reject import (

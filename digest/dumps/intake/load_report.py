@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from digest.db.tables import DumpState
+from digest.db.tables.dumps import DumpState
 from digest.dumps.formats.reader_interface import RecordProblem
 from digest.papers.paper_record import Record
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DumpRow, DumpState
+from digest.db.tables.dumps import DumpRow, DumpState
 from digest.dumps.intake.dumps_folder import REJECTED_FOLDER, move_aside, record_moved_path
 from digest.dumps.intake.load_dump import load, result_of_known_dump
 from digest.dumps.intake.load_report import LoadResult

@@ -5,7 +5,10 @@ from __future__ import annotations
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Attempt, Delivery, DumpRow, PaperRow, Shown, Subscriber
+from digest.db.tables.deliveries import Attempt, Delivery, Shown
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import PaperRow
+from digest.db.tables.subscribers import Subscriber
 
 
 def remove_samples(session: Session) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DumpRow, ProblemRow
+from digest.db.tables.dumps import DumpRow, ProblemRow
 from digest.errors import NotFound
 
 OLD_LIST = "it may be the list of an earlier day"  #: how the remark on a list without new papers ends

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.orm import Session
 
 from digest import plurals
-from digest.db.tables import DumpState, SourceRow
+from digest.db.tables.dumps import DumpState, SourceRow
 from digest.dumps.formats import recognition
 from digest.dumps.intake import load_dump, load_report
 from digest.dumps.intake.load_report import LoadResult

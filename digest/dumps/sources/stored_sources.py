@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import HostRow, SourceRow
+from digest.db.tables.dumps import HostRow, SourceRow
 from digest.dumps.sources import source_presets
 from digest.errors import BadField, NotFound
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from digest.db.tables import ChangeKind
+from digest.db.tables.papers import ChangeKind
 from digest.papers.catalog.enrichment import Row
 from digest.papers.paper_record import Announcement, fold
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.orm import Session, aliased
 
-from digest.db.tables import AppearanceRow, PaperRow
+from digest.db.tables.papers import AppearanceRow, PaperRow
 from digest.papers.catalog import queries
 from digest.papers.paper_record import Paper
 

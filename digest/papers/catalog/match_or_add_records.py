@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Alias, AppearanceRow, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
 from digest.papers.catalog.alias_keys import TITLE_SCHEME, Key, ids_of_record, title_alias
 from digest.papers.catalog.detect_changes import change_detail, detect_changes, is_journal, is_publication
 from digest.papers.catalog.enrichment import Row, enrich_row, paper_row

@@ -8,19 +8,17 @@ from sqlalchemy import ColumnElement, delete, literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import (
+from digest.db.tables.deliveries import FollowupSent, Shown
+from digest.db.tables.papers import (
     AbstractShingle,
     Alias,
     AppearanceRow,
     ChangeRow,
     EarlierVersion,
-    FollowupSent,
     PaperRow,
-    SavedPaper,
-    Shown,
     SignalRow,
-    Subscriber,
 )
+from digest.db.tables.subscribers import SavedPaper, Subscriber
 
 #: The tables that refer to a paper, and their unique keys.
 OWNED_TABLES: tuple[tuple[type[db.Base], list[str]], ...] = (

@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import AbstractShingle, EarlierVersion, PaperRow
+from digest.db.tables.papers import AbstractShingle, EarlierVersion, PaperRow
 from digest.papers.catalog.enrichment import Row
 from digest.papers.same_work import MIN_SHARED_SHINGLES, Work, is_same_work, stored_shingles
 

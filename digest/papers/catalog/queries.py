@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Select, Table, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, SignalRow, SourceRow
+from digest.db.tables.dumps import DumpRow, DumpState, SourceRow
+from digest.db.tables.papers import Alias, AppearanceRow, PaperRow, SignalRow
 from digest.errors import NotFound
 from digest.papers.expected_arrivals import MAX_WEEKS_BACK, ListArrival
 from digest.papers.identifiers import id_in, normalised_id

@@ -13,7 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
-from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
+from digest.db.tables.deliveries import Delivery
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import AppearanceRow, PaperRow
+from digest.db.tables.subscribers import SubscriberState
 from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters.templates import Templates

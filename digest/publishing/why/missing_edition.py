@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.bounces import suppressions
-from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from digest.db.tables import Delivery, DeliveryState, FilterRow
+from digest.db.tables.deliveries import Delivery, DeliveryState
+from digest.db.tables.subscribers import FilterRow
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.errors import NotFound

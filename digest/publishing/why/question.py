@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Paper
 from digest.process.caches import Caches

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import and_, select
 
-from digest.db.tables import ChangeRow, Delivery, EarlierVersion, FilterRow, FollowupSent, PaperRow, Shown
+from digest.db.tables.deliveries import Delivery, FollowupSent, Shown
+from digest.db.tables.papers import ChangeRow, EarlierVersion, PaperRow
+from digest.db.tables.subscribers import FilterRow
 from digest.editions.compose import Digest, Section
 from digest.papers.display_text import display
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text

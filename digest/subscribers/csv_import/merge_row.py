@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.subscribers import reader_settings
 from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow
 from digest.topics import filter_registry

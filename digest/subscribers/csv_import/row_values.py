@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables import SubscriberState
+from digest.db.tables.subscribers import SubscriberState
 from digest.errors import BadField, BadFilter
 from digest.mail import addresses
 from digest.subscribers import reader_settings, subscriber_rows, subscriber_topics

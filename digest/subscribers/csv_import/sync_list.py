@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.site.site_profile import Site
 from digest.subscribers.csv_import.csv_rows import Row

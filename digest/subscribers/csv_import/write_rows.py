@@ -18,7 +18,14 @@ from digest import db
 from digest.bounces import opt_outs, suppressions
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import Consent, FilterRow, OperatorAct, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import (
+    Consent,
+    FilterRow,
+    OperatorAct,
+    Subscriber,
+    SubscriberState,
+    Subscription,
+)
 from digest.site.site_profile import Site
 from digest.subscribers import invitations, reader_settings, subscriber_topics
 from digest.subscribers.csv_import.import_report import ImportReport

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import DumpRow, PaperRow
+from digest.db.tables.dumps import DumpRow
+from digest.db.tables.papers import PaperRow
 from digest.dumps.sources import page_fetch
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
 from digest.dumps.sources.polling import PollContext

@@ -15,7 +15,8 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DumpRow, DumpState, HostRow, PaperRow, SignalRow, SourceRow
+from digest.db.tables.dumps import DumpRow, DumpState, HostRow, SourceRow
+from digest.db.tables.papers import PaperRow, SignalRow
 from digest.dumps.sources import polling, stored_sources
 from digest.dumps.sources.http_fetch import Fetcher
 from digest.dumps.sources.polling import PollContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from alembic import op
 
-from digest.db.tables import Base
+from digest.db.tables.deliveries import Delivery
 
 revision = "0001"
 down_revision = None
@@ -17,4 +17,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    Base.metadata.create_all(op.get_bind(), checkfirst=False)
+    Delivery.metadata.create_all(op.get_bind(), checkfirst=False)
