@@ -23,11 +23,12 @@ from digest import db
 from digest.app_context import AppContext
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.dumps import DumpRow, DumpState
+from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Transport
-from digest.papers.catalog import match_or_add_records, queries
+from digest.papers.catalog import match_or_add_records
 from digest.papers.paper_record import Record
 from digest.publishing import publish_due
 from digest.settings import Settings, load_settings
@@ -203,7 +204,7 @@ def papers(served: ServedSite, now: datetime) -> list[int]:
     ]  # fmt: skip
     load_papers(served, records, at=now)
     with served.writing() as session:
-        return [queries.find(session, record.title).id for record in records]
+        return list(session.scalars(select(PaperRow.id).order_by(PaperRow.id)))  # in the order of the records
 
 
 def load_papers(served: ServedSite, records: Sequence[Record], *, at: datetime) -> None:
