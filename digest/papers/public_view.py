@@ -8,7 +8,7 @@ A site that only this machine can reach shows all abstracts. The operator can se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -80,3 +80,7 @@ class PublicRules:
                 return replace(paper, abstract="", summary_by="")
             case _:
                 return None
+
+    def public_copies(self, papers: Iterable[Paper]) -> list[Paper]:
+        """Return the public views of those papers that may be shown."""
+        return [shown for shown in map(self.public_copy, papers) if shown is not None]

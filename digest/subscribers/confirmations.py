@@ -504,14 +504,13 @@ def is_superseded(session: Session, confirmation: Confirmation) -> bool:
     return session.scalar(later.limit(1)) is not None
 
 
-def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:
+def is_scanner(session: Session, confirmation: Confirmation, *, network: str, now: datetime) -> bool:
     """Return whether a mail scanner, not a person, may have pressed the button.
 
     A scanner is assumed if the button is pressed less than a minute after the letter was sent, and from a
     network other than the one that signed up.
     """
-    confirmation = confirmation_in(session, site, token, now)
-    if confirmation is None or confirmation.used_at is not None or confirmation.network == network:
+    if confirmation.used_at is not None or confirmation.network == network:
         return False
     return now - letter_sent_at(session, confirmation, now) < SCANNER_SECONDS
 

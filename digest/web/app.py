@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from starlette.applications import Starlette
-from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.middleware import Middleware
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -43,6 +44,8 @@ from digest.web import (
 )
 from digest.web.forms import page_with_form
 from digest.web.middleware import HttpMiddleware, PublicPageCompression
+from digest.web.public_archive import archive_route
+from digest.web.visits import route
 
 if TYPE_CHECKING:
     import uvicorn
@@ -54,59 +57,71 @@ class IdConvertor(IntegerConvertor):
     regex = "[0-9]{1,18}"
 
 
+class FeedFormat(StringConvertor):
+    """The format of a feed in a path."""
+
+    regex = "atom|json"
+
+
+class FileFormat(StringConvertor):
+    """The format of a file for reference managers in a path."""
+
+    regex = "bib|ris"
+
+
 register_url_convertor("id", IdConvertor())
+register_url_convertor("feed", FeedFormat())
+register_url_convertor("file", FileFormat())
 
 ROUTES: list[BaseRoute] = [
-    *page_with_form("/", front_page.show_front, front_page.handle_form, in_steps=True),
+    *page_with_form("/", front_page.show_front, front_page.handle_form, writes=False, in_steps=True),
     Route("/preview", front_page.post_preview, methods=["POST"]),
     *page_with_form("/link", new_link.show_front, new_link.handle_form, in_steps=True),
-    Route("/email", front_page.show_as_email),
-    *page_with_form("/c/{token}", confirm_page.show_button, confirm_page.handle_button),
+    route("/email", front_page.show_as_email),
+    *page_with_form("/c/{token}", confirm_page.show_button, confirm_page.handle_button, writes=False),
     *page_with_form(
         "/u/{token}", unsubscribe_page.show_button, unsubscribe_page.handle_button, from_anywhere=True
     ),
     *page_with_form("/m/{token}/saved", saved_papers.show_list, saved_papers.handle_list_form),
-    Route("/m/{token}/saved.bib", saved_papers.show_bibtex),
-    Route("/m/{token}/saved.ris", saved_papers.show_ris),
+    route("/m/{token}/saved.{format:file}", saved_papers.show_file),
     *page_with_form("/s/{token}/{number:id}", saved_papers.show_button, saved_papers.handle_button),
-    Route("/s/{token}.{format:str}", saved_papers.show_feed),
+    route("/s/{token}.{format:feed}", feeds.show_saved),
     *page_with_form("/m/{token}", settings_page.show_settings, settings_actions.handle_form),
-    Route("/m/{token}/why", why_page.show_answer),
-    *page_with_form("/d/{token}", account_page.show_account, account_page.handle_form),
-    Route("/d/{token}/digest-data.json", account_page.download),
+    route("/m/{token}/why", why_page.show_answer),
+    *page_with_form("/d/{token}", account_page.show_account, account_page.handle_form, writes=False),
+    route("/d/{token}/digest-data.json", account_page.download),
     *page_with_form("/e/{token}", account_page.show_new_address, account_page.handle_new_address),
     *page_with_form("/t/{token}", settings_page.show_settings, settings_actions.handle_form),
     *page_with_form("/l/{token}/{number:id}", feedback_page.show_less, feedback_page.less),
     *page_with_form("/l/{token}/{number:id}/more", feedback_page.show_more, feedback_page.more),
-    Route("/a/{token}", reader_archive.show_archive),
-    Route("/days", public_archive.show_days),
-    Route("/days/{day}", public_archive.page_in_turn(public_archive.show_day)),
-    Route("/topics/{topic}.{format}", public_archive.page_in_turn(public_archive.show_topic_feed)),
-    Route("/topics/{topic}", public_archive.page_in_turn(public_archive.show_topic)),
-    Route("/robots.txt", robots_and_sitemap.show_robots),
-    Route("/sitemap.xml", robots_and_sitemap.show_sitemap),
-    Route("/favicon.ico", public_archive.redirect_to_icon),
-    Route("/papers/{number:id}", paper_page.show_paper),
-    Route("/papers/{number:id}.bib", paper_page.show_bibtex),
-    Route("/papers/{number:id}.ris", paper_page.show_ris),
-    Route("/outbox", outbox_viewer.redirect_to_list),
-    Route("/outbox/", outbox_viewer.show_list),
-    Route("/outbox/{key}", outbox_viewer.show_message),
-    Route("/outbox/{key}/html", outbox_viewer.show_html),
-    Route("/outbox/{key}/source", outbox_viewer.show_source),
-    Route("/feed.{format}", feeds.show_trending),
-    Route("/feed/{topic:path}.{format}", feeds.show_shared),
-    Route("/f/{token}.{format:str}", feeds.show_own),
-    Route("/v/{token}.bib", reader_archive.show_bibtex),
-    Route("/v/{token}.ris", reader_archive.show_ris),
-    Route("/v/{token}/topics", reader_archive.show_topics),
-    Route("/v/{token}/{place:id}", reader_archive.show_overflow),
-    Route("/v/{token}", reader_archive.show_digest),
+    route("/a/{token}", reader_archive.show_archive),
+    archive_route("/days", public_archive.show_days),
+    archive_route("/days/{day}", public_archive.show_day),
+    archive_route("/topics/{topic}.{format:feed}", public_archive.show_topic_feed),
+    archive_route("/topics/{topic}", public_archive.show_topic),
+    route("/robots.txt", robots_and_sitemap.show_robots),
+    archive_route("/sitemap.xml", robots_and_sitemap.show_sitemap),
+    # Some programs request the icon without reading a page.
+    route("/favicon.ico", lambda _visit: RedirectResponse("/static/icon.svg", 301)),
+    route("/papers/{number:id}", paper_page.show_paper),
+    route("/papers/{number:id}.{format:file}", paper_page.show_file),
+    route("/outbox", lambda _visit: RedirectResponse("/outbox/", 301)),
+    route("/outbox/", outbox_viewer.show_list),
+    route("/outbox/{key}", outbox_viewer.show_message),
+    route("/outbox/{key}/html", outbox_viewer.show_html),
+    route("/outbox/{key}/source", outbox_viewer.show_source),
+    route("/feed.{format:feed}", feeds.show_trending),
+    route("/feed/{topic:path}.{format:feed}", feeds.show_shared),
+    route("/f/{token}.{format:feed}", feeds.show_own),
+    route("/v/{token}.{format:file}", reader_archive.show_file),
+    route("/v/{token}/topics", reader_archive.show_topics),
+    route("/v/{token}/{place:id}", reader_archive.show_overflow),
+    route("/v/{token}", reader_archive.show_digest),
     Route("/sns", provider_webhook.receive_notice, methods=["POST"]),
-    Route("/privacy", front_page.show_privacy),
+    route("/privacy", front_page.show_privacy),
     Route("/healthz", health.healthz),
-    Route("/readyz", health.readyz),
-    Route("/metrics", metrics.show_metrics),
+    route("/readyz", health.readyz),
+    route("/metrics", metrics.show_metrics),
 ]
 
 

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from starlette.responses import PlainTextResponse, Response
 
-from digest.app_context import AppContext
 from digest.letters import cards
 from digest.papers.display_text import display
 from digest.papers.paper_record import Paper, title_key
 from digest.site import links
+from digest.site.site_profile import Site
+from digest.web.visits import Visit
 
 #: The names of the months in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+RIS_TYPE = "x-research-info-systems"
 BIBTEX_ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
@@ -22,10 +24,10 @@ BIBTEX_ESCAPES = str.maketrans(
 )  # fmt: skip
 
 
-def bibtex_entry(paper: Paper, context: AppContext) -> str:
+def bibtex_entry(paper: Paper, site: Site) -> str:
     """Return the paper as a BibTeX entry with those fields that are known."""
     kind = "article" if paper.journal else "misc"
-    fields = "".join(f"  {name} = {{{value}}},\n" for name, value in bibtex_fields(paper, context))
+    fields = "".join(f"  {name} = {{{value}}},\n" for name, value in bibtex_fields(paper, site))
     return f"@{kind}{{{cite_key(paper)},\n{fields}}}\n"
 
 
@@ -37,7 +39,7 @@ def cite_key(paper: Paper) -> str:
     return f"{who or 'paper'}{year}{word}"
 
 
-def bibtex_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
+def bibtex_fields(paper: Paper, site: Site) -> Iterator[tuple[str, str]]:
     """Yield the fields of a BibTeX entry."""
     yield "title", "{" + display(paper.title).translate(BIBTEX_ESCAPES) + "}"
     if paper.authors:
@@ -53,15 +55,15 @@ def bibtex_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]
         yield "eprint", paper.ids["arxiv"]
         yield "archiveprefix", "arXiv"
     first = cards.safe_url(next(iter(paper.urls), None))
-    yield "url", first or links.paper_url(context.site, paper.id)
+    yield "url", first or links.paper_url(site, paper.id)
 
 
-def ris_entry(paper: Paper, context: AppContext) -> str:
+def ris_entry(paper: Paper, site: Site) -> str:
     """Return the paper's RIS entry."""
-    return "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(paper, context))
+    return "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(paper, site))
 
 
-def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
+def ris_fields(paper: Paper, site: Site) -> Iterator[tuple[str, str]]:
     """Yield the lines of a RIS entry; every value is one line."""
     yield "TY", "JOUR" if paper.journal else "UNPB"
     yield "TI", one_line(display(paper.title))
@@ -75,7 +77,7 @@ def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
         yield "DO", paper.ids["doi"]
     if paper.abstract and not paper.summary_by:
         yield "AB", one_line(display(paper.abstract))
-    yield "UR", cards.safe_url(next(iter(paper.urls), None)) or links.paper_url(context.site, paper.id)
+    yield "UR", cards.safe_url(next(iter(paper.urls), None)) or links.paper_url(site, paper.id)
     yield "ER", ""
 
 
@@ -84,20 +86,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def bibtex_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a BibTeX file to be saved."""
-    text = "\n".join(bibtex_entry(paper, context) for paper in listed)
-    return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
-
-
-def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a RIS file to be saved."""
-    text = "".join(ris_entry(paper, context) for paper in listed)
-    return PlainTextResponse(
-        text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
-    )
-
-
-def attachment_header(ending: str) -> dict[str, str]:
-    """Return the header that makes a browser save the file as `digest.` followed by `ending`."""
-    return {"content-disposition": f'attachment; filename="digest.{ending}"'}
+def as_file(visit: Visit, papers: Iterable[Paper]) -> Response:
+    """Return papers as a file to be saved, in the format that the URL names: `bib` or `ris`."""
+    ending = visit.request.path_params["format"]
+    if ending == "bib":
+        text, media_type = "\n".join(bibtex_entry(paper, visit.site) for paper in papers), "x-bibtex"
+    else:
+        text, media_type = "".join(ris_entry(paper, visit.site) for paper in papers), RIS_TYPE
+    named = {"content-disposition": f'attachment; filename="digest.{ending}"'}
+    return PlainTextResponse(text, media_type=f"application/{media_type}", headers=named)

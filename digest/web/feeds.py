@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db
-from digest.app_context import AppContext
-from digest.db import Session
-from digest.db.tables.deliveries import Delivery
-from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.errors import BadFilter
@@ -26,12 +20,14 @@ from digest.papers import trending as trending_scores
 from digest.papers.catalog import queries
 from digest.papers.display_text import display
 from digest.papers.paper_record import Paper
+from digest.papers.trending import Ranked
 from digest.site import links
+from digest.subscribers import saved_papers
+from digest.topics import paper_index
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
-from digest.topics.paper_index import PaperIndex
-from digest.web import request_context, trending_list
-from digest.web.unsubscribe_page import subscriber_of_link
+from digest.web import trending_list
+from digest.web.visits import Visit
 
 ATOM = "http://www.w3.org/2005/Atom"
 EDITIONS_IN_FEED = 14  #: maximum number of digests, the latest ones, in the feed of one subscriber
@@ -47,10 +43,13 @@ ElementTree.register_namespace("", ATOM)
 class FeedEntry:
     """A paper in a feed."""
 
-    paper: Paper
+    page: str  #: the address of its page here
+    href: str
+    title: str
+    authors: tuple[str, ...]
+    summary: str  #: an excerpt of the paper, and the reason why the feed contains it
     at: datetime
     topic: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,101 +65,125 @@ class Feed:
 # ── which papers ────────────────────────────────────────────────────────────────────────────────
 
 
-def trending_feed(context: AppContext, address: str) -> Feed:
-    """Return a feed of today's trending papers."""
-    with db.read_session(context.engine) as session:
-        found = trending_list.todays_list(context, session)
-        at = queries.observed_at(session, until=context.clock()) or context.clock()
-    ranked = found.ranked if found else ()
-    entries = tuple(
-        FeedEntry(paper=one.paper, at=one.paper.first_seen_at, why=" · ".join(one.reasons[:2]))
-        for one in ranked
-    )
-    return Feed(title=f"{context.site.name}: trending papers", address=address, entries=entries, at=at)
+def show_trending(visit: Visit) -> Response:
+    """Return the feed of today's trending papers."""
+    found = trending_list.todays_list(visit)
+    return as_response(visit, ranked_feed(visit, "trending papers", found.ranked if found else ()))
 
 
-def cached_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
-    """Return the feed of a filter's recent matches, cached until the catalog or the day changes."""
-    key = (filter, address, queries.state(session), context.clock().date())
-    return context.caches.get_or_make(
-        "feed", key, lambda: matches_feed(context, session, filter, title, address), bound=MAX_FEEDS
-    )
+def show_shared(visit: Visit) -> Response:
+    """Return the feed of a filter from a published pack."""
+    reference = visit.request.path_params["topic"]
+    if not REFERENCE.fullmatch(reference):
+        raise HTTPException(404)
+    try:
+        published = FilterRegistry(visit.session).resolve_text(f"use:{reference}")
+    except BadFilter:
+        raise HTTPException(404) from None
+    return show_matches(visit, published, reference)
 
 
-def matches_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
-    """Return a feed of the recent matches of a filter, most trending first."""
-    at = queries.observed_at(session, until=context.clock()) or context.clock()
-    papers = trending_list.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
-    found = PaperIndex(papers).matches(filter)
-    chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
-    ranked = trending_scores.rank(chosen, queries.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]
-    entries = tuple(
-        FeedEntry(paper=one.paper, at=one.paper.first_seen_at, topic=title, why=" · ".join(one.reasons[:2]))
-        for one in ranked
-    )
-    return Feed(title=f"{context.site.name}: {title}", address=address, entries=entries, at=at)
+def show_matches(visit: Visit, filter_: Filter, title: str) -> Response:
+    """Return the feed of a filter's recent matches, most trending first."""
+
+    def make() -> Feed:
+        at = queries.observed_at(visit.session, until=visit.now) or visit.now
+        papers = trending_list.recent_papers(visit, at, visit.now, days=SHARED_DAYS)
+        found = paper_index.PaperIndex(papers).matches(filter_)
+        chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
+        ranked = trending_scores.rank(chosen, queries.evidence(visit.session, chosen, as_of=at), at)
+        return ranked_feed(visit, title, ranked[:MAX_SHARED_PAPERS], topic=title)
+
+    return as_response(visit, visit.cached("feed", make, filter_, visit.path, bound=MAX_FEEDS))
 
 
-def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
-    """Return the feed of the papers in the latest digests sent to one subscriber."""
-    deliveries = outbox.list_sent_digests(session, subscriber.id, limit=EDITIONS_IN_FEED)
-    entries = tuple(digest_entries(session, deliveries))
-    at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)
-    return Feed(title=f"{context.site.name}: your papers", address=address, entries=entries, at=at)
-
-
-def saved_feed(context: AppContext, saved: Sequence[tuple[Paper, datetime]], address: str) -> Feed:
-    """Return a feed of the papers that a subscriber saved, latest first."""
-    entries = tuple(FeedEntry(paper=paper, at=at) for paper, at in saved)
-    at = max((at for _, at in saved), default=context.clock())
-    return Feed(title=f"{context.site.name}: saved papers", address=address, entries=entries, at=at)
-
-
-def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator[FeedEntry]:
-    """Yield the papers of the digests in the order in which readers see them."""
+def show_own(visit: Visit) -> Response:
+    """Return the feed of the papers in the latest digests sent to one subscriber; its URL is private."""
+    reader = visit.reader("feed")
+    deliveries = outbox.list_sent_digests(visit.session, reader.id, limit=EDITIONS_IN_FEED)
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
-    found = queries.papers(session, ids=ids) if ids else []
+    found = queries.papers(visit.session, ids=ids) if ids else []
     papers = {paper.id: paper for paper in found if not paper.is_hidden}
-    for at, digest in digests:
-        for section in digest.sections:
-            for number in section.papers:
-                if number in papers:
-                    yield FeedEntry(paper=papers[number], at=at, topic=section.topic)
+    entries = [
+        entry_of(visit, papers[number], at, topic=section.topic)
+        for at, digest in digests
+        for section in digest.sections
+        for number in section.papers
+        if number in papers
+    ]
+    at = max((at for at, _ in digests), default=reader.created_at)
+    return as_response(visit, feed_of(visit, "your papers", entries, at))
+
+
+def show_saved(visit: Visit) -> Response:
+    """Return the feed of the papers that a subscriber saved, latest first; its URL is private."""
+    saved = saved_papers.list_saved(visit.session, visit.reader("saved-feed").id)
+    entries = [entry_of(visit, paper, at) for paper, at in saved]
+    at = max((at for _, at in saved), default=visit.now)
+    return as_response(visit, feed_of(visit, "saved papers", entries, at))
+
+
+def ranked_feed(visit: Visit, title: str, ranked: Sequence[Ranked], topic: str = "") -> Feed:
+    """Return a feed of ranked papers, each with its reasons."""
+    at = queries.observed_at(visit.session, until=visit.now) or visit.now
+    entries = [
+        entry_of(visit, one.paper, one.paper.first_seen_at, topic=topic, why=" · ".join(one.reasons[:2]))
+        for one in ranked
+    ]
+    return feed_of(visit, title, entries, at)
+
+
+def feed_of(visit: Visit, title: str, entries: Iterable[FeedEntry], at: datetime) -> Feed:
+    """Return the feed at the address that is visited."""
+    named, address = f"{visit.site.name}: {title}", f"{visit.site.url}{visit.path}"
+    return Feed(title=named, address=address, entries=tuple(entries), at=at)
+
+
+def entry_of(visit: Visit, paper: Paper, at: datetime, *, topic: str = "", why: str = "") -> FeedEntry:
+    """Return the entry of a paper."""
+    page = links.paper_url(visit.site, paper.id)
+    return FeedEntry(
+        page=page,
+        href=cards.make_card(paper, page=page).href,
+        title=cards.display_title(paper),
+        authors=tuple(map(display, paper.authors)),
+        summary="\n\n".join(filter(None, (cards.shown_abstract(paper), why))),
+        at=at,
+        topic=topic,
+    )
 
 
 # ── Atom and JSON Feed ────────────────────────────────────────────────────────────────────────
 
 
-def as_atom(context: AppContext, feed: Feed) -> Response:
+def as_response(visit: Visit, feed: Feed) -> Response:
+    """Return a feed in the format that the URL names."""
+    return as_atom(visit, feed) if visit.request.path_params["format"] == "atom" else as_json(visit, feed)
+
+
+def as_atom(visit: Visit, feed: Feed) -> Response:
     """Return a feed as Atom (RFC 4287)."""
     root = ElementTree.Element(f"{{{ATOM}}}feed")
     add_element(root, "id", feed.address)
     add_element(root, "title", feed.title)
     add_element(root, "updated", feed.at.isoformat())
     add_element(root, "link", rel="self", href=feed.address)
-    add_element(root, "link", rel="alternate", href=f"{context.site.url}/")
-    add_element(add_element(root, "author"), "name", context.site.name)
+    add_element(root, "link", rel="alternate", href=f"{visit.site.url}/")
+    add_element(add_element(root, "author"), "name", visit.site.name)
     for entry in feed.entries:
-        root.append(atom_entry(context, entry))
+        element = add_element(root, "entry")
+        add_element(element, "id", entry.page)
+        add_element(element, "title", entry.title)
+        add_element(element, "updated", entry.at.isoformat())
+        add_element(element, "link", rel="alternate", href=entry.href)
+        for author in entry.authors or [visit.site.name]:
+            add_element(add_element(element, "author"), "name", author)
+        if entry.topic:
+            add_element(element, "category", term=entry.topic)
+        add_element(element, "summary", entry.summary)
     content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return Response(content, media_type="application/atom+xml")
-
-
-def atom_entry(context: AppContext, entry: FeedEntry) -> ElementTree.Element:
-    """Return one paper as an Atom entry."""
-    page = links.paper_url(context.site, entry.paper.id)
-    element = ElementTree.Element(f"{{{ATOM}}}entry")
-    add_element(element, "id", page)
-    add_element(element, "title", cards.display_title(entry.paper))
-    add_element(element, "updated", entry.at.isoformat())
-    add_element(element, "link", rel="alternate", href=cards.make_card(entry.paper, page=page).href)
-    for author in entry.paper.authors or [context.site.name]:
-        add_element(add_element(element, "author"), "name", display(author))
-    if entry.topic:
-        add_element(element, "category", term=entry.topic)
-    add_element(element, "summary", entry_summary(entry))
-    return element
 
 
 def add_element(
@@ -175,78 +198,24 @@ def add_element(
     return element
 
 
-def entry_summary(entry: FeedEntry) -> str:
-    """Return an excerpt of the paper, and the reason why the feed contains it."""
-    return "\n\n".join(filter(None, (cards.shown_abstract(entry.paper), entry.why)))
-
-
-def as_json(context: AppContext, feed: Feed) -> Response:
+def as_json(visit: Visit, feed: Feed) -> Response:
     """Return a feed as JSON Feed 1.1."""
     content = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": feed.title,
-        "home_page_url": f"{context.site.url}/",
+        "home_page_url": f"{visit.site.url}/",
         "feed_url": feed.address,
-        "items": [json_item(context, entry) for entry in feed.entries],
+        "items": [
+            {
+                "id": entry.page,
+                "url": entry.href,
+                "title": entry.title,
+                "content_text": entry.summary,
+                "date_published": entry.at.isoformat(),
+                "authors": [{"name": author} for author in entry.authors],
+                **({"tags": [entry.topic]} if entry.topic else {}),
+            }
+            for entry in feed.entries
+        ],
     }
     return Response(json.dumps(content, ensure_ascii=False), media_type="application/feed+json")
-
-
-def json_item(context: AppContext, entry: FeedEntry) -> dict[str, object]:
-    """Return one paper as an item of a JSON feed."""
-    page = links.paper_url(context.site, entry.paper.id)
-    return {
-        "id": page,
-        "url": cards.make_card(entry.paper, page=page).href,
-        "title": cards.display_title(entry.paper),
-        "content_text": entry_summary(entry),
-        "date_published": entry.at.isoformat(),
-        "authors": [{"name": display(author)} for author in entry.paper.authors],
-        **({"tags": [entry.topic]} if entry.topic else {}),
-    }
-
-
-FEED_FORMATS = {"atom": as_atom, "json": as_json}
-
-
-# ── endpoints ────────────────────────────────────────────────────────────────────────────────────
-
-
-def show_trending(request: Request) -> Response:
-    """Return the feed of today's trending papers."""
-    context, form = request_context.context_of(request), request.path_params["format"]
-    if form not in FEED_FORMATS:
-        raise HTTPException(404)
-    return FEED_FORMATS[form](context, trending_feed(context, f"{context.site.url}/feed.{form}"))
-
-
-def show_shared(request: Request) -> Response:
-    """Return the feed of a filter from a published pack."""
-    context, form, reference = (
-        request_context.context_of(request),
-        request.path_params["format"],
-        request.path_params["topic"],
-    )
-    if form not in FEED_FORMATS or not REFERENCE.fullmatch(reference):
-        raise HTTPException(404)
-    address = f"{context.site.url}/feed/{reference}.{form}"
-    with db.read_session(context.engine) as session:
-        try:
-            published = FilterRegistry(session).resolve_text(f"use:{reference}")
-        except BadFilter:
-            raise HTTPException(404) from None
-        feed = cached_feed(context, session, published, reference, address)
-    return FEED_FORMATS[form](context, feed)
-
-
-def show_own(request: Request) -> Response:
-    """Return the feed of one subscriber's digests; its URL is private."""
-    context, form = request_context.context_of(request), request.path_params["format"]
-    if form not in FEED_FORMATS:
-        raise HTTPException(404)
-    with db.read_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "feed")
-        feed = sent_feed(
-            context, session, subscriber, links.feed_url(context.site, subscriber.id, subscriber.link_version)
-        )
-    return FEED_FORMATS[form](context, feed)

@@ -23,14 +23,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from digest import db
 from digest.db import kept_pages
 from digest.errors import Unreachable
 from digest.process.caches import Caches
 from digest.site.links import sign_token, verify_token
 from digest.site.site_profile import Site
-from digest.subscribers import sign_up_queue
-from digest.web import middleware, request_context
+from digest.web import middleware, visits
+from digest.web.visits import Page, Visit
 
 #: Minimum time between loading and sending a form; programs are faster than people.
 MIN_FORM_AGE = timedelta(seconds=2)
@@ -47,23 +46,32 @@ LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms read at the same time
 RESPONSE_STEP = 0.2
 ONE_CLICK = "List-Unsubscribe"  #: the field that a mail program posts to unsubscribe
 
-ShowPage = Callable[[Request], Response]
-FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def page_with_form(
-    path: str, show: ShowPage, action: FormAction, *, from_anywhere: bool = False, in_steps: bool = False
+    path: str,
+    show: Page,
+    action: Page,
+    *,
+    writes: bool = True,
+    from_anywhere: bool = False,
+    in_steps: bool = False,
 ) -> list[BaseRoute]:
-    """Return the routes of a page and of its form, whose answers are redirects."""
-    endpoint = form_endpoint(action, from_anywhere=from_anywhere)
+    """Return the routes of a page and of its form, whose answers are redirects.
+
+    An action that `writes` runs in one unit of work.
+    """
+    endpoint = form_endpoint(action, writes=writes, from_anywhere=from_anywhere)
     return [
-        Route(path, lambda request: kept_answer(request) or show(request)),
+        visits.route(path, lambda visit: kept_answer(visit) or show(visit)),
         Route(path, respond_in_steps(endpoint) if in_steps else endpoint, methods=["POST"]),
     ]
 
 
-def form_endpoint(action: FormAction, *, from_anywhere: bool = False, is_page: bool = True) -> Endpoint:
+def form_endpoint(
+    action: Page, *, writes: bool, from_anywhere: bool = False, is_page: bool = True
+) -> Endpoint:
     """Return an endpoint that reads a form and calls `action` with it in a thread.
 
     Forms must be sent from our own pages. The exception is the one-click unsubscribe (RFC 8058), which mail
@@ -73,14 +81,14 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False, is_page: b
     async def endpoint(request: Request) -> Response:
         is_redirected = is_page
         if not from_anywhere and not middleware.is_same_site(
-            request.headers, request_context.context_of(request).site.url
+            request.headers, visits.context_of(request).site.url
         ):
             raise HTTPException(403)
         files = 1 if request.scope["path"] in middleware.UPLOAD_PATHS else 0
         try:
             async with large_forms_in_turn(request), read_form(request, files=files) as form:
                 is_redirected = is_page and not (from_anywhere and ONE_CLICK in form)
-                response = await run_in_threadpool(action, request, form)
+                response = await run_in_threadpool(visits.answer, request, action, form, writes=writes)
         except HTTPException as error:
             response = await run_in_threadpool(request.app.exception_handlers[HTTPException], request, error)
         return await run_in_threadpool(redirect_to, request, response) if is_redirected else response
@@ -93,29 +101,31 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False, is_page: b
 
 def redirect_to(request: Request, answer: Response) -> Response:
     """Keep the page that answers a form, and redirect to it; return the page itself if the database fails."""
+
+    def keep(visit: Visit) -> Response:
+        name = token_urlsafe(16)
+        head = json.dumps([answer.status_code, dict(answer.headers)]).encode()
+        kept_pages.keep_page(
+            visit.session,
+            f"{visit.path}\n{name}",
+            head + b"\n" + bytes(answer.body),
+            network=visit.network_hash,
+            now=visit.now,
+        )
+        return RedirectResponse(f"{visit.path}?answer={name}", 303)
+
     if isinstance(answer, RedirectResponse):
         return answer
-    context, path, name = request_context.context_of(request), request.scope["path"], token_urlsafe(16)
-    head = json.dumps([answer.status_code, dict(answer.headers)]).encode()
     try:
-        with db.write_session(context.engine) as session:
-            content = head + b"\n" + bytes(answer.body)
-            seen = request_context.network_of(request)
-            network = sign_up_queue.network_hash(context.site, seen) if seen else ""
-            kept_pages.keep_page(session, f"{path}\n{name}", content, network=network, now=context.clock())
+        return visits.answer(request, keep, writes=True)
     except Unreachable:
         return answer
-    return RedirectResponse(f"{path}?answer={name}", 303)
 
 
-def kept_answer(request: Request) -> Response | None:
+def kept_answer(visit: Visit) -> Response | None:
     """Return the page to which the answer to a form redirected, while it is kept."""
-    name = request.query_params.get("answer")
-    if not name:
-        return None
-    context, key = request_context.context_of(request), f"{request.scope['path']}\n{name}"
-    with db.read_session(context.engine) as session:
-        kept = kept_pages.find_page(session, key, now=context.clock())
+    name = visit.request.query_params.get("answer")
+    kept = kept_pages.find_page(visit.session, f"{visit.path}\n{name}", now=visit.now) if name else None
     if kept is None:
         return None
     head, _, body = kept.partition(b"\n")
@@ -163,18 +173,6 @@ async def read_form(request: Request, *, files: int) -> AsyncIterator[FormData]:
         yield form
     finally:
         await form.close()
-
-
-def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
-    """Return the text of a field without NUL characters, truncated to `max_length`."""
-    return clean_text(form.get(name, "")).strip()[:max_length]
-
-
-def clean_text(value: object) -> str:
-    """Return a form value's text without NULs and unpaired surrogates; "" for a file."""
-    if not isinstance(value, str):
-        return ""
-    return value.encode("utf-8", errors="replace").decode().replace("\0", "")
 
 
 # ── when a form was opened ──────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse
 from digest.app_context import AppContext
 from digest.monitoring import report
 from digest.monitoring.report import Report
-from digest.web import request_context
+from digest.web.visits import Visit
 
 CACHE_SECONDS = 15  #: seconds for which a report is cached, because counting a large outbox takes time
 
@@ -19,9 +19,9 @@ async def healthz(request: Request) -> PlainTextResponse:
     return PlainTextResponse("ok\n")
 
 
-def readyz(request: Request) -> PlainTextResponse:
+def readyz(visit: Visit) -> PlainTextResponse:
     """Return `ok`, or 503 with a line for each outage; the warnings are listed in both cases."""
-    problems = latest_report(request_context.context_of(request)).problems
+    problems = latest_report(visit.context).problems
     outages = [problem.message for problem in problems if problem.is_outage]
     warnings = [f"warning: {problem.message}" for problem in problems if problem.is_warning]
     lines = [*(outages or ["ok"]), *warnings]

@@ -12,26 +12,27 @@ from starlette.responses import PlainTextResponse
 
 from digest import __version__
 from digest.db.tables.deliveries import Lane
-from digest.delivery.limits.decisions import ALL, BULK
+from digest.delivery.limits import decisions
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
 from digest.process.heartbeats import ProcessRecord
-from digest.web import health, request_context
+from digest.web import health
 from digest.web.visitor_network import is_forwarded, is_host_local
+from digest.web.visits import Visit
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Samples = Mapping[str, float]
 
 
-def show_metrics(request: Request) -> PlainTextResponse:
+def show_metrics(visit: Visit) -> PlainTextResponse:
     """Return the metrics to clients on this machine or a private network.
 
     Requests from other networks, or through a proxy, are answered with 404.
     """
-    if not is_from_private_network(request):
+    if not is_from_private_network(visit.request):
         raise HTTPException(404)
-    report = health.latest_report(request_context.context_of(request))
+    report = health.latest_report(visit.context)
     if report.figures is None:
         raise HTTPException(503)
     lines = [*exposition(report.figures, report.now), *disk_space(report.disks)]
@@ -46,9 +47,8 @@ def is_from_private_network(request: Request) -> bool:
         client = ip_address(request.client.host if request.client else "")
     except ValueError:
         return False
-    client = (
-        getattr(client, "ipv4_mapped", None) or client
-    )  # a socket that accepts both IPv4 and IPv6 reports an IPv4 client as ::ffff:9.9.9.9
+    # a socket that accepts both IPv4 and IPv6 reports an IPv4 client as ::ffff:9.9.9.9
+    client = getattr(client, "ipv4_mapped", None) or client
     if client.is_loopback:
         return is_host_local(request.headers.getlist("host"))
     return client.is_private
@@ -80,7 +80,7 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
         "digest_suppressions", "Suppressed addresses, by reason.", "reason", figures.suppressions
     )
     stopped = [stop.scope for stop in figures.stops]
-    stops = {scope: stopped.count(scope) for scope in (ALL, BULK)}
+    stops = {scope: stopped.count(scope) for scope in (decisions.ALL, decisions.BULK)}
     yield from gauge_lines("digest_stops", "Emergency stops in force, by scope.", "scope", stops)
     yield from gauge_lines("digest_mail_in", "Stored incoming mail, by state.", "state", figures.mail_in)
     yield from gauge_lines("digest_papers", "Papers in the catalog.", "", {"": figures.papers})

@@ -15,12 +15,12 @@ from email.parser import BytesHeaderParser
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from digest.web import page_rendering, request_context
+from digest.web import page_rendering
 from digest.web.middleware import mail_headers
 from digest.web.visitor_network import is_forwarded, is_host_local
+from digest.web.visits import Visit
 
 MAX_SHOWN = 200
 VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -36,19 +36,12 @@ class OutboxEntry:
     at: datetime
 
 
-def show_list(request: Request) -> Response:
+def show_list(visit: Visit) -> Response:
     """List the newest messages in the Maildir."""
-    found = sorted(mail_files(request).items(), key=lambda item: item[1].stat().st_mtime_ns, reverse=True)
+    found = sorted(mail_files(visit).items(), key=lambda item: item[1].stat().st_mtime_ns, reverse=True)
     lines = [outbox_entry(key, path) for key, path in found[:MAX_SHOWN]]
-    return page_rendering.render_page(
-        request, "outbox", lines=lines, more=max(0, len(found) - MAX_SHOWN), folder=mail_folder(request)
-    )
-
-
-def redirect_to_list(request: Request) -> Response:
-    """Redirect to the list's address, which ends with a slash."""
-    del request
-    return RedirectResponse("/outbox/", 301)
+    more, folder = max(0, len(found) - MAX_SHOWN), mail_folder(visit)
+    return visit.page("outbox", lines=lines, more=more, folder=folder)
 
 
 def outbox_entry(key: str, path: Path) -> OutboxEntry:
@@ -63,31 +56,30 @@ def outbox_entry(key: str, path: Path) -> OutboxEntry:
     )
 
 
-def show_message(request: Request) -> Response:
+def show_message(visit: Visit) -> Response:
     """Show one message: its HTML in a frame, or its text."""
-    parsed = parsed_message(request)
-    answer = page_rendering.render_page(
-        request,
+    parsed = parsed_message(visit)
+    answer = visit.page(
         "message",
-        key=request.path_params["key"],
+        key=visit.request.path_params["key"],
         subject=str(parsed["subject"] or "(no subject)"),
         headers=[(name, str(parsed[name])) for name in ("From", "To", "Date") if parsed[name]],
         text=body_part(parsed, "plain"),
-        shows_text=request.query_params.get("as") == "text",
+        shows_text=visit.request.query_params.get("as") == "text",
     )
     answer.headers["content-security-policy"] = VIEW_POLICY
     return answer
 
 
-def show_html(request: Request) -> Response:
+def show_html(visit: Visit) -> Response:
     """Return the HTML part of the message, in a sandbox without scripts."""
-    content = body_part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
+    content = body_part(parsed_message(visit), "html").replace("<head>", '<head><base target="_top">', 1)
     return HTMLResponse(content, headers=mail_headers())
 
 
-def show_source(request: Request) -> Response:
+def show_source(visit: Visit) -> Response:
     """Return the source of the message."""
-    return PlainTextResponse(path_of(request).read_bytes())
+    return PlainTextResponse(path_of(visit).read_bytes())
 
 
 def body_part(parsed: EmailMessage, kind: str) -> str:
@@ -96,34 +88,33 @@ def body_part(parsed: EmailMessage, kind: str) -> str:
     return str(found.get_content()) if found is not None else ""
 
 
-def parsed_message(request: Request) -> EmailMessage:
+def parsed_message(visit: Visit) -> EmailMessage:
     """Return the parsed message that the URL names."""
-    return email.message_from_bytes(path_of(request).read_bytes(), policy=email.policy.default)
+    return email.message_from_bytes(path_of(visit).read_bytes(), policy=email.policy.default)
 
 
 # ── the folder ──────────────────────────────────────────────────────────────────────────────────
 
 
-def path_of(request: Request) -> Path:
+def path_of(visit: Visit) -> Path:
     """Return the file of the message that the URL names; the name is only compared, never used as a path."""
-    found = mail_files(request).get(request.path_params["key"])
+    found = mail_files(visit).get(visit.request.path_params["key"])
     if found is None:
         raise HTTPException(404)
     return found
 
 
-def mail_files(request: Request) -> dict[str, Path]:
+def mail_files(visit: Visit) -> dict[str, Path]:
     """Return the files of the Maildir, keyed by their unique names."""
-    paths = [path for part in ("new", "cur") for path in (mail_folder(request) / part).glob("*")]
+    paths = [path for part in ("new", "cur") for path in (mail_folder(visit) / part).glob("*")]
     return {path.name.partition(":")[0]: path for path in paths if path.is_file() and not path.is_symlink()}
 
 
-def mail_folder(request: Request) -> Path:
+def mail_folder(visit: Visit) -> Path:
     """Return the local Maildir; raise 404 if this client may not see it."""
-    context = request_context.context_of(request)
-    if not request_context.shows_outbox(context) or not is_host_local(request.headers.getlist("host")):
-        raise HTTPException(404)
+    headers, version = visit.request.headers, visit.request.scope["http_version"]
+    is_local = page_rendering.shows_outbox(visit.context) and is_host_local(headers.getlist("host"))
     # nginx names this machine in Host unless it is configured otherwise, but no browser speaks its HTTP/1.0.
-    if is_forwarded(request.headers) or request.scope["http_version"] == "1.0":
+    if not is_local or is_forwarded(headers) or version == "1.0":
         raise HTTPException(404)
-    return context.settings.mail.folder
+    return visit.context.settings.mail.folder

@@ -7,18 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
-
 from digest.app_context import AppContext
 from digest.letters import figures_in_words
 from digest.settings import templates_dir
-from digest.web import request_context
-
-
-def render_page(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return the page `templates/web/NAME.html`, rendered with `values` and those that all pages share."""
-    return HTMLResponse(render_html(request_context.context_of(request), name, **values), status)
 
 
 def render_html(context: AppContext, name: str, **values: Any) -> str:
@@ -29,10 +20,15 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
             "style": static_url("site.css"),
             "has_archive": context.settings.public.has_archive,
             "legal_links": legal_links(context),
-            "shows_outbox": request_context.shows_outbox(context),
+            "shows_outbox": shows_outbox(context),
             **values,
         }
     )
+
+
+def shows_outbox(context: AppContext) -> bool:
+    """Return whether all mail stays in a Maildir on this machine, so that pages may show the outbox."""
+    return context.settings.mail.folder_format == "maildir" and context.site.is_local
 
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
@@ -44,12 +40,6 @@ def legal_links(context: AppContext) -> list[tuple[str, str]]:
 def letter_page(html: str) -> str:
     """Return a letter's HTML with the ARIA role of an email replaced by that of a page's main content."""
     return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
-
-
-def redirect_back(request: Request, done: str = "") -> Response:
-    """Redirect to the page whose button was pressed, whatever the request's Host header says."""
-    path = request.scope["path"]  # request.url would contain the Host header, which any client can set
-    return RedirectResponse(f"{path}?done={done}" if done else path, 303)
 
 
 def static_dir() -> Path:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from urllib.parse import quote_plus
 
 from markupsafe import escape
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
-from digest import db
-from digest.app_context import AppContext
-from digest.db import Session
 from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
@@ -25,8 +21,10 @@ from digest.papers.trending import Appearance
 from digest.site import links
 from digest.topics import explanation, filter_parser, marked_text
 from digest.topics.explanation import MatchedWord
-from digest.web import page_rendering, problem_pages, request_context
-from digest.web.citation_files import bibtex_entry, ris_entry
+from digest.web import citation_files
+from digest.web.citation_files import bibtex_entry
+from digest.web.problem_pages import REMOVED_PAPER, Gone
+from digest.web.visits import Visit
 
 #: Sites on which a paper can be found by its title, each with the beginning of the search URL.
 PAPER_FINDERS = (
@@ -37,19 +35,16 @@ PAPER_FINDERS = (
 MAX_HISTORY = 14  #: maximum number of days listed on a paper's page
 
 
-def show_paper(request: Request) -> Response:
+def show_paper(visit: Visit) -> Response:
     """Show one paper; a paper that was merged into another redirects to it."""
-    context, number = request_context.context_of(request), int(request.path_params["number"])
-    with db.read_session(context.engine) as session:
-        found = load_paper(context, session, number)
-        history = list_history(session, found, context.clock())
-    if found.id != number:
+    found = public_paper(visit)
+    if found.id != visit.request.path_params["number"]:
         return RedirectResponse(f"/papers/{found.id}", 301)
-    here = links.paper_url(context.site, found.id)
+    here = links.paper_url(visit.site, found.id)
     card = cards.make_card(found, page=here)
-    words = matched_words(request.query_params.get("filter", ""), found)
-    return page_rendering.render_page(
-        request,
+    words = matched_words(visit.request.query_params.get("filter", ""), found)
+    searched = quote_plus(cards.display_title(found))
+    return visit.page(
         "paper",
         card=card,
         meta=cards.quiet_line(found),
@@ -60,11 +55,11 @@ def show_paper(request: Request) -> Response:
         + marked_text.marked_html(display(found.abstract), "abstract", words),
         authors=found.authors,
         first_seen=figures_in_words.day_in_words(found.first_seen_at.date()),
-        finders=finder_links(found),
+        finders=[Link(label, href + searched) for label, href in PAPER_FINDERS],
         paper=found,
-        bibtex=bibtex_entry(found, context),
+        bibtex=bibtex_entry(found, visit.site),
         citation=list(citation_tags(found, here)),
-        history=history,
+        history=list_history(visit, found),
     )
 
 
@@ -82,9 +77,9 @@ def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
     return () if parsed.uses else explanation.explain(parsed, paper).words
 
 
-def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:
+def list_history(visit: Visit, paper: Paper) -> list[str]:
     """Return the paper's days on the list, newest first: `20 November 2026: number 3 of 49, 28 upvotes`."""
-    seen = queries.evidence(session, [paper], as_of=now)[paper.id]
+    seen = queries.evidence(visit.session, [paper], as_of=visit.now)[paper.id]
     upvotes = {at.astimezone(UTC).date(): value for at, value in seen.observations.get("upvotes", ())}
     places = {
         each.observed_at.astimezone(UTC).date(): each for each in seen.appearances if each.order == "ranked"
@@ -105,57 +100,33 @@ def history_line(day: date, place: Appearance | None, upvotes: float | None) -> 
     return f"{figures_in_words.day_in_words(day)}: {', '.join(filter(None, facts))}"
 
 
-def show_bibtex(request: Request) -> Response:
-    """Return the paper's BibTeX entry."""
-    context = request_context.context_of(request)
-    return PlainTextResponse(
-        bibtex_entry(requested_paper(request), context), media_type="application/x-bibtex"
-    )
+def show_file(visit: Visit) -> Response:
+    """Return the paper's BibTeX or RIS entry."""
+    return citation_files.as_file(visit, [public_paper(visit)])
 
 
-def show_ris(request: Request) -> Response:
-    """Return the paper's RIS entry."""
-    context = request_context.context_of(request)
-    return PlainTextResponse(
-        ris_entry(requested_paper(request), context), media_type="application/x-research-info-systems"
-    )
-
-
-def requested_paper(request: Request) -> Paper:
-    """Return the public view of the paper whose number is in the URL."""
-    context = request_context.context_of(request)
-    with db.read_session(context.engine) as session:
-        return load_paper(context, session, int(request.path_params["number"]))
-
-
-def load_paper(context: AppContext, session: Session, number: int) -> Paper:
-    """Return the public view of a paper, or of the paper into which it was merged.
+def public_paper(visit: Visit) -> Paper:
+    """Return the public view of the paper in the URL, or of the paper into which it was merged.
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """
-    shown = context.public_rules.public_copy(current_paper(session, number))
+    shown = visit.context.public_rules.public_copy(current_paper(visit))
     if shown is None:
-        raise problem_pages.removed_paper()
+        raise Gone(REMOVED_PAPER)
     return shown
 
 
-def current_paper(session: Session, number: int) -> Paper:
-    """Return the paper with this id, or the paper into which it was merged.
+def current_paper(visit: Visit) -> Paper:
+    """Return the paper in the URL, or the paper into which it was merged.
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden.
     """
-    found = queries.current(session, number)
+    found = queries.current(visit.session, visit.request.path_params["number"])
     if found is None:
         raise HTTPException(404)
     if found.is_hidden:
-        raise problem_pages.removed_paper()
+        raise Gone(REMOVED_PAPER)
     return found
-
-
-def finder_links(paper: Paper) -> list[Link]:
-    """Return links to searches for the paper's title on other sites."""
-    title = quote_plus(cards.display_title(paper))
-    return [Link(label, href + title) for label, href in PAPER_FINDERS]
 
 
 def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,11 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from digest.errors import Unreachable
 from digest.site import links
-from digest.web import forms, middleware, request_context
-from digest.web.page_rendering import render_page
+from digest.web import forms, middleware, page_rendering, visits
 
 log = logging.getLogger("digest.web")
 
@@ -37,21 +36,15 @@ PROBLEM_TEXTS = {
 class Gone(HTTPException):
     """The page to which a link led no longer exists; the error page has status 410 and these texts."""
 
-    def __init__(self, headline: str, sentence: str):
+    def __init__(self, texts: tuple[str, str]):
         super().__init__(410)
-        self.texts = headline, sentence
+        self.texts = texts
 
 
-def removed_paper() -> Gone:
-    """Return the exception to raise for a paper that is hidden or may not be shown."""
-    return Gone("This paper was removed", "It is no longer shown here.")
-
-
-def expired_digest() -> Gone:
-    """Return the exception to raise for a digest whose press (the stored papers behind it) was deleted."""
-    return Gone("This digest is no longer stored", "We keep digests on the web for a limited time.")
-
-
+#: The headline and sentence for a paper that is hidden or may not be shown.
+REMOVED_PAPER = ("This paper was removed", "It is no longer shown here.")
+#: The headline and sentence for a digest whose press (the stored papers behind it) was deleted.
+EXPIRED_DIGEST = ("This digest is no longer stored", "We keep digests on the web for a limited time.")
 #: The headline and sentence of the "not found" page, keyed by the first part of the path.
 NOT_FOUND_TEXTS = {
     "papers": ("Paper not found", "This site has no paper with this number."),
@@ -94,12 +87,11 @@ def problem_page(
     `stamp` is the stamp of that form if it is shown again.
     """
     headline, sentence = texts or PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
-    context, path = request_context.context_of(request), request.scope["path"]
+    context, path = visits.context_of(request), request.scope["path"]
     offers_link = status == 410 if texts is None else texts in LINK_TEXTS
-    return render_page(
-        request,
+    page = page_rendering.render_html(
+        context,
         "problem",
-        status=status,
         headline=headline,
         sentence=sentence,
         stamp=forms.stamp_again(context.site, stamp, context.clock()) if offers_link else "",
@@ -107,6 +99,7 @@ def problem_page(
         error=error,
         form_path=path if status == 413 and middleware.PRIVATE_PATHS.match(path) else "",
     )
+    return HTMLResponse(page, status)
 
 
 def on_http(request: Request, error: Exception) -> Response:
@@ -132,7 +125,7 @@ def not_found_page(request: Request) -> Response:
 def is_retired_link(request: Request, status: int) -> bool:
     """Return whether a link is invalid because its key was retired, rather than because it is damaged."""
     token = request.path_params.get("token", "")
-    return status == 404 and links.is_of_unknown_key(request_context.context_of(request).site, token)
+    return status == 404 and links.is_of_unknown_key(visits.context_of(request).site, token)
 
 
 def on_unreachable(request: Request, error: Exception) -> Response:
@@ -151,7 +144,7 @@ def on_error(request: Request, error: Exception) -> Response:
     del error
     answer = problem_page(request, 500)
     middleware.add_headers(
-        answer.headers, request.scope["path"], is_https=request_context.context_of(request).site.is_https
+        answer.headers, request.scope["path"], is_https=visits.context_of(request).site.is_https
     )
     return answer
 

@@ -24,7 +24,7 @@ from digest.app_context import AppContext
 from digest.bounces.ses_notices import SnsMessage, UntrustedNotice, confirmation_url, verify_message
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, Resolve, addresses_of
 from digest.inbound import classification, stored_mail
-from digest.web import request_context
+from digest.web import visits
 
 log = logging.getLogger(__name__)
 
@@ -96,14 +96,14 @@ def make_fetch(
 
 async def receive_notice(request: Request) -> Response:
     """Handle a message from SNS; respond with 404 if no topics are configured."""
-    if not request_context.context_of(request).settings.sns_topics:
+    if not visits.context_of(request).settings.sns_topics:
         raise HTTPException(404)
     return await run_in_threadpool(handle_notice, request, await request.body())
 
 
 def handle_notice(request: Request, body: bytes) -> Response:
     """Verify a message, act on it, and return the response."""
-    context, certificates = request_context.context_of(request), request.app.state.certificates
+    context, certificates = visits.context_of(request), request.app.state.certificates
     now = context.clock()
     try:
         posted = verify_message(

@@ -14,12 +14,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from starlette.datastructures import FormData, QueryParams
-from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db
-from digest.app_context import AppContext
-from digest.db import Session
 from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
@@ -27,15 +23,16 @@ from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
-from digest.subscribers import next_digest, reader_settings, subscriber_topics, undo_changes
+from digest.subscribers import reader_settings, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import SETTINGS
 from digest.subscribers.subscriber_topics import SubscriberTopic
 from digest.subscribers.undo_changes import UndoableChange
-from digest.web import page_rendering, request_context, topic_trials
+from digest.web import topic_trials
 from digest.web.topic_trials import FilterTrial
-from digest.web.unsubscribe_page import state_page, subscriber_of_link
+from digest.web.unsubscribe_page import state_page, status_values
+from digest.web.visits import Visit, clean_text
 
-_, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
+_ = figures_in_words.TRANSLATIONS.gettext
 
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 EXAMPLE_HITS = 2  #: maximum number of matching titles shown with a topic
@@ -104,58 +101,48 @@ class FormState:
 NOTHING_TYPED = FormState()
 
 
-def show_settings(request: Request) -> Response:
+def show_settings(visit: Visit) -> Response:
     """Show the settings and any change requested by mail, without changing anything."""
-    with db.read_session(request_context.context_of(request).engine) as session:
-        subscriber = subscriber_of_settings_link(session, request)
-        if subscriber.state == SubscriberState.UNSUBSCRIBED:
-            return state_page(request, session, subscriber)
-        return settings_page(request, session, subscriber)
+    subscriber = subscriber_of_settings_link(visit)
+    if subscriber.state == SubscriberState.UNSUBSCRIBED:
+        return state_page(visit, subscriber)
+    return settings_page(visit, subscriber)
 
 
-def subscriber_of_settings_link(session: Session, request: Request) -> Subscriber:
+def subscriber_of_settings_link(visit: Visit) -> Subscriber:
     """Return the subscriber that a settings link or the link in a digest names; raise 404 if it is invalid."""
-    return subscriber_of_link(session, request, "topic-links" if is_from_digest(request) else "manage")
+    return visit.reader("topic-links" if is_from_digest(visit) else "manage")
 
 
-def is_from_digest(request: Request) -> bool:
+def is_from_digest(visit: Visit) -> bool:
     """Return whether the page was opened with the link that digests contain."""
-    return str(request.scope["path"]).startswith("/t/")
+    return visit.path.startswith("/t/")
 
 
-def settings_page(
-    request: Request, session: Session, subscriber: Subscriber, shown: FormState = NOTHING_TYPED
-) -> Response:
+def settings_page(visit: Visit, subscriber: Subscriber, shown: FormState = NOTHING_TYPED) -> Response:
     """Return the page, with each error next to its field."""
-    context, from_digest = request_context.context_of(request), is_from_digest(request)
+    session, query, from_digest = visit.session, visit.request.query_params, is_from_digest(visit)
     topics, texts = subscriber_topics.topics_of(session, subscriber), reader_settings.texts_of(subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
-    asked = requested_change(subscriber, topics, request.query_params)
-    number = change_number(request.query_params.get("change", ""))
-    change = undo_changes.find_change(session, subscriber, number, now=context.clock())
-    return page_rendering.render_page(
-        request,
+    asked = requested_change(subscriber, topics, query)
+    number, is_shown = change_number(query.get("change", "")), visit.request.method == "GET"
+    change = undo_changes.find_change(session, subscriber, number, now=visit.now)
+    today = visit.now.astimezone(time_zones.zone_of(subscriber.timezone)).date()
+    return visit.page(
         "settings",
         status=422 if has_errors else 200,
         is_from_digest=from_digest,
         is_asked=from_digest and subscriber.still_reading_step != StillReadingStep.NONE,
         email=(addresses.masked_address if from_digest else addresses.readable_address)(subscriber.email),
-        state=subscriber.state,
-        paused_until=figures_in_words.day_in_words(subscriber.paused_until)
-        if subscriber.paused_until
-        else None,
-        next_due=next_digest.next_digest_in_words(session, subscriber, now=context.clock()),
+        **status_values(visit, subscriber),
         sent=outbox.count_sent_digests(session, subscriber.id),
-        done=done_message(subscriber, request.query_params, asked) if request.method == "GET" else None,
+        done=done_message(subscriber, query, asked) if is_shown else None,
         change=change,
-        change_sentences=change_sentences(context, change) if change else (),
-        kept_sentences=change.kept_sentences if change else (),
+        change_sentences=change_sentences(visit, change) if change else (),
         is_named_change=number is not None,
-        is_new_change=request.method == "GET"
-        and request.query_params.get("done") == "saved"
-        and asked is None,
+        is_new_change=is_shown and visit.done == "saved" and asked is None,
         asked=asked,
-        topics=topic_cards(context, topics, shown.typed),
+        topics=topic_cards(visit, topics, shown.typed),
         new_topic=shown.typed if shown.typed and not shown.typed.topic else None,
         trial=shown.trial,
         errors=shown.errors,
@@ -163,8 +150,12 @@ def settings_page(
         settings=SETTINGS.values(),
         settings_words=reader_settings.in_words(texts),
         texts={**texts, **shown.texts},
-        **page_choices(context, subscriber),
-        **({} if from_digest else page_links(context, subscriber)),
+        pauses=PAUSES,
+        zones=sorted(zone for zone in time_zones.zone_names() if "/" in zone),
+        tomorrow=(today + timedelta(days=1)).isoformat(),
+        example_hits=EXAMPLE_HITS,
+        tried_hits=TRIED_HITS,
+        **({} if from_digest else page_links(visit, subscriber)),
     )
 
 
@@ -173,26 +164,15 @@ def change_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, object]:
-    """Return the choices that the page's forms offer."""
-    today = context.clock().astimezone(time_zones.zone_of(subscriber.timezone)).date()
-    return {
-        "pauses": PAUSES,
-        "zones": sorted(zone for zone in time_zones.zone_names() if "/" in zone),
-        "tomorrow": (today + timedelta(days=1)).isoformat(),
-        "example_hits": EXAMPLE_HITS,
-        "tried_hits": TRIED_HITS,
-    }
-
-
-def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
+def page_links(visit: Visit, subscriber: Subscriber) -> dict[str, str]:
     """Return the addresses of the reader's other pages, keyed by name."""
-    reader = subscriber.id, subscriber.link_version
+    reader = visit.site, subscriber.id, subscriber.link_version
+    manage_url = links.manage_url(*reader)
     return {
-        "feed_url": links.feed_url(context.site, *reader),
-        "archive_url": links.archive_url(context.site, *reader),
-        "why_url": f"{links.manage_url(context.site, *reader)}/why",
-        "saved_url": f"{links.manage_url(context.site, *reader)}/saved",
+        "feed_url": links.feed_url(*reader),
+        "archive_url": links.archive_url(*reader),
+        "why_url": f"{manage_url}/why",
+        "saved_url": f"{manage_url}/saved",
     }
 
 
@@ -208,11 +188,9 @@ def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedCha
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def topic_cards(
-    context: AppContext, topics: list[SubscriberTopic], typed: TypedTopic | None
-) -> list[TopicCard]:
+def topic_cards(visit: Visit, topics: list[SubscriberTopic], typed: TypedTopic | None) -> list[TopicCard]:
     """Return a card with recent matches for each topic."""
-    trials = topic_trials.try_filters(context, [topic.text for topic in topics])
+    trials = topic_trials.try_filters(visit, [topic.text for topic in topics])
     return [
         TopicCard(
             number=number,
@@ -228,22 +206,22 @@ def topic_cards(
     ]
 
 
-def change_sentences(context: AppContext, change: UndoableChange) -> tuple[str, ...]:
-    """Return sentences about the last change, with the number of papers a day before and after it."""
+def change_sentences(visit: Visit, change: UndoableChange) -> tuple[str, ...]:
+    """Return sentences about the last change, with the papers a day before and after it, and about what an undo keeps."""
     before = change.before.topics or {}
     pairs = [
         (name, before[name], text)
         for name, text in (change.after.topics or {}).items()
         if before.get(name, text) != text
     ]
-    trials = topic_trials.try_filters(context, [text for _, *texts in pairs for text in texts])
+    trials = topic_trials.try_filters(visit, [text for _, *texts in pairs for text in texts])
     rates = [
         _("“%(name)s”: %(after)s papers a day instead of %(before)s.")
         % {"name": name, "after": f"{trials[new].per_day:g}", "before": f"{trials[old].per_day:g}"}
         for name, old, new in pairs
         if old in trials and new in trials
     ]
-    return (*change.sentences, *rates)
+    return (*change.sentences, *rates, *change.kept_sentences)
 
 
 # ── changes requested by mail ───────────────────────────────────────────────────────────────────
@@ -300,5 +278,5 @@ def requested_texts(query: QueryParams | FormData) -> dict[str, str]:
 
 
 def typed_text(value: object) -> str:
-    """Return the text of a form value without NULs, cut to 2,000 characters."""
-    return value.replace("\0", "").strip()[:2000] if isinstance(value, str) else ""
+    """Return the text of a form value, cut to 2,000 characters."""
+    return clean_text(value).strip()[:2000]

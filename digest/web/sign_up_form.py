@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.datastructures import FormData
 
@@ -12,8 +12,8 @@ from digest.letters import figures_in_words
 from digest.subscribers import reader_settings
 from digest.subscribers.reader_settings import SETTINGS, Setting
 from digest.topics.example_words import MAX_STORED
-from digest.web import starter_topics
-from digest.web.forms import clean_text, field_text
+from digest.topics.starter_filters import STARTER_TOPICS
+from digest.web.visits import Visit, clean_text
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -70,30 +70,31 @@ class SignUpForm:
 EMPTY_FORM = SignUpForm(texts=reader_settings.defaults())
 
 
-def read(form: FormData) -> SignUpForm:
+def read(visit: Visit) -> SignUpForm:
     """Return the submitted form, with defaults for the fields that were not sent."""
-    offered = tuple(offered_topics(form.getlist("offered")))
+    form, interests = visit.form, set(visit.form.getlist("interest"))
     return SignUpForm(
-        email=field_text(form, "use", 321) or field_text(form, "email", 321),
-        is_open=field_text(form, "on") == "topics",
-        stamp=field_text(form, "made"),
-        interests=tuple(starter_topics.chosen_topics(form.getlist("interest"))),
+        email=visit.field("use", 321) or visit.field("email", 321),
+        is_open=visit.field("on") == "topics",
+        stamp=visit.field("made"),
+        interests=tuple(name for name in STARTER_TOPICS if name in interests),
         liked=tuple(paper_ids(form.getlist("like"))),
-        offered=offered,
+        offered=tuple(offered_topics(form.getlist("offered"))),
         kept=frozenset(one.value for one in offered_topics(form.getlist("topic"))),
-        filter=field_text(form, "filter", MAX_FILTER),
+        filter=visit.field("filter", MAX_FILTER),
         texts={
-            one.name: field_text(form, one.name, MAX_CHOICE) if one.name in form else one.default
+            one.name: visit.field(one.name, MAX_CHOICE) if one.name in form else one.default
             for one in offered_settings()
         },
     )
 
 
-def shown_fields(form: FormData) -> FormData:
-    """Return the submitted fields without those that the page hid."""
-    is_hidden = field_text(form, "on") == "all"
-    fields = form.multi_items()
-    return FormData([(name, value) for name, value in fields if not (is_hidden and name in TOPIC_FIELDS)])
+def with_shown_fields(visit: Visit) -> Visit:
+    """Return the visit with the submitted fields, but for those that the page hid."""
+    is_hidden = visit.field("on") == "all"
+    fields = visit.form.multi_items()
+    shown = [(name, value) for name, value in fields if not (is_hidden and name in TOPIC_FIELDS)]
+    return replace(visit, form=FormData(shown))
 
 
 def offered_settings() -> list[Setting]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 
-from digest.app_context import AppContext
-from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Card
@@ -23,6 +21,7 @@ from digest.site import links
 from digest.site.site_profile import Site
 from digest.topics.filter_parser import Filter
 from digest.topics.paper_index import PaperIndex
+from digest.web.visits import Visit
 
 MAX_SHOWN = 10  #: maximum number of papers on the front page and in the feed
 PAGE_SIZE = 30  #: maximum number of papers on one page of a day's list
@@ -64,37 +63,32 @@ class DayRanking:
         return PaperIndex([one.paper for one in self.ranked])
 
 
-def todays_list(context: AppContext, session: Session) -> TrendingList | None:
+def todays_list(visit: Visit) -> TrendingList | None:
     """Return the latest list, cached until the catalog or day changes; None if there are no papers."""
-    now = context.clock()
 
     def make() -> TrendingList | None:
-        found = day_ranking(context, session, now)
-        return make_list(context.site, found, heading=list_heading(found.day, now)) if found else None
+        found = day_ranking(visit, visit.now)
+        return make_list(visit.site, found, heading=list_heading(found.day, visit.now)) if found else None
 
-    return context.caches.get_or_make("today", (queries.state(session), now.date()), make)
+    return visit.cached("today", make)
 
 
-def list_of_day(
-    context: AppContext, session: Session, day: date, filter: Filter | None = None, page: int = 1
-) -> TrendingList | None:
+def list_of_day(visit: Visit, day: date, filter: Filter | None = None, page: int = 1) -> TrendingList | None:
     """Return one page of the list as it was at the end of a UTC day.
 
     Returns None if there was no dump on that day, or if the list does not have this page. With a filter, the
     list contains only papers that match the filter.
     """
-    now = min(context.clock(), datetime.combine(day, time.max, UTC))
 
     def make() -> TrendingList | None:
-        found = day_ranking(context, session, now)
+        found = day_ranking(visit, min(visit.now, datetime.combine(day, time.max, UTC)))
         if found is None or found.day != day:
             return None
-        heading = list_heading(day, context.clock())
-        made = make_list(context.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE)
+        heading = list_heading(day, visit.now)
+        made = make_list(visit.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE)
         return made if made.cards or page == 1 else None
 
-    key = (queries.state(session), day, filter, page, context.clock().date())
-    return context.caches.get_or_make("list of a day", key, make, bound=MAX_LISTS)
+    return visit.cached("list of a day", make, day, filter, page, bound=MAX_LISTS)
 
 
 def make_list(
@@ -131,38 +125,34 @@ def make_list(
     )
 
 
-def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRanking | None:
-    """Return the public papers, ranked as of the latest dump; None if there are no papers."""
-    as_of = queries.observed_at(session, until=now)
+def day_ranking(visit: Visit, now: datetime) -> DayRanking | None:
+    """Return the public papers, ranked as of the latest dump before `now`; None if there are no papers."""
+    as_of = queries.observed_at(visit.session, until=now)
     if as_of is None:
         return None
 
     def make() -> DayRanking | None:
-        found = (recent_papers(context, session, as_of, now, days=days) for days in REACH_DAYS)
+        found = (recent_papers(visit, as_of, now, days=days) for days in REACH_DAYS)
         papers = next((papers for papers in found if papers), [])
-        ranked = trending_scores.rank(papers, queries.evidence(session, papers, as_of=as_of), as_of)
+        ranked = trending_scores.rank(papers, queries.evidence(visit.session, papers, as_of=as_of), as_of)
         return DayRanking(day=as_of.astimezone(UTC).date(), ranked=tuple(ranked)) if ranked else None
 
-    key = (queries.state(session), as_of, now.date())
-    return context.caches.get_or_make("ranking of a day", key, make, bound=MAX_RANKINGS)
+    return visit.cached("ranking of a day", make, as_of, now.date(), bound=MAX_RANKINGS)
 
 
-def recent_papers(
-    context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
-) -> list[Paper]:
+def recent_papers(visit: Visit, as_of: datetime, now: datetime, *, days: int) -> list[Paper]:
     """Return the papers first seen within `days` days before the latest dump, with only public fields."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
-    found = queries.papers(session, since=start, until=now, news_only=True)
-    shown = map(context.public_rules.public_copy, found)
-    return [paper for paper in shown if paper is not None]
+    found = queries.papers(visit.session, since=start, until=now, news_only=True)
+    return visit.context.public_rules.public_copies(found)
 
 
-def list_as_email(context: AppContext, session: Session) -> str | None:
+def list_as_email(visit: Visit) -> str | None:
     """Return today's list as the HTML of a digest without topics, or None if there are no papers."""
-    found, now = todays_list(context, session), context.clock()
+    found, context = todays_list(visit), visit.context
     if found is None:
         return None
-    made = make_press(found.ranked, as_of=now)
+    made = make_press(found.ranked, as_of=visit.now)
     section = Section(
         topic=TRENDING_TOPIC, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
         more=found.checked - len(found.ranked),
@@ -171,12 +161,12 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
         recipient="you@example.org",
         edition=f"daily-{found.day}",
         day=found.day,
-        dated_at=now,
-        unsubscribe_url=context.site.url,
-        manage_url=context.site.url,
+        dated_at=visit.now,
+        unsubscribe_url=visit.site.url,
+        manage_url=visit.site.url,
     )
     digest = Digest(sections=(section,), checked=found.checked)
-    return letters_of(made, context.site, context.templates, context.caches).letter(digest, copy).html
+    return letters_of(made, visit.site, context.templates, context.caches).letter(digest, copy).html
 
 
 def list_heading(day: date, now: datetime) -> str:

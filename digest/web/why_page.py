@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db
 from digest.letters import figures_in_words
 from digest.papers.catalog import queries
 from digest.papers.display_text import display
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site import links
-from digest.site.site_profile import Site
-from digest.web import page_rendering, request_context
-from digest.web.unsubscribe_page import subscriber_of_link
+from digest.web.visits import Visit
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -44,49 +41,32 @@ ANSWERS = {
 NOT_EXACT = "No paper has exactly this title, arXiv id or DOI."
 
 
-def show_answer(request: Request) -> Response:
+def show_answer(visit: Visit) -> Response:
     """Show the form, and the answer if the URL names a paper, without changing anything."""
-    context = request_context.context_of(request)
-    reference = request.query_params.get("paper", "").replace("\0", "").strip()[:MAX_REFERENCE]
-    with db.read_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "manage")
-        answer = (
-            why(
-                session,
-                site=context.site,
-                templates=context.templates,
-                caches=context.caches,
-                email=subscriber.email,
-                reference=catalog_reference(context.site, reference),
-                now=context.clock(),
-            )
-            if reference
-            else None
+    context, reader = visit.context, visit.reader("manage")
+    reference = visit.request.query_params.get("paper", "").replace("\0", "").strip()[:MAX_REFERENCE]
+    values: dict[str, Any] = {"answer": ""}
+    if reference:
+        here = re.match(rf"{re.escape(visit.site.url)}/papers/(\d+)", reference)
+        found = why(
+            visit.session,
+            site=visit.site,
+            templates=context.templates,
+            caches=context.caches,
+            email=reader.email,
+            reference=here[1] if here else reference,
+            now=visit.now,
         )
-        is_unknown = answer is not None and answer.json["cause"] == WhyCause.UNKNOWN
-        nearest = queries.nearest_title(session, reference) if is_unknown else None
-        reader = subscriber.id, subscriber.link_version
-    return page_rendering.render_page(
-        request,
-        "why",
-        reference=reference,
-        title=paper_title(answer) if answer else "",
-        answer=_(NOT_EXACT) if nearest else answer_sentence(answer) if answer else "",
-        nearest=display(nearest or ""),
-        findings=findings(answer) if answer else (),
-        settings_url=links.manage_url(context.site, *reader),
-    )
-
-
-def catalog_reference(site: Site, typed: str) -> str:
-    """Return the paper's number if `typed` is the address of its page here; otherwise return `typed`."""
-    here = re.match(rf"{re.escape(site.url)}/papers/(\d+)", typed)
-    return here[1] if here else typed
-
-
-def paper_title(answer: WhyAnswer) -> str:
-    """Return the title of the paper; "" if the paper is unknown."""
-    return display(answer.json["paper"]["title"]) if "paper" in answer.json else ""
+        is_unknown = found.json["cause"] == WhyCause.UNKNOWN
+        nearest = queries.nearest_title(visit.session, reference) if is_unknown else None
+        values = {
+            "title": display(found.json["paper"]["title"]) if "paper" in found.json else "",
+            "answer": _(NOT_EXACT) if nearest else answer_sentence(found),
+            "nearest": display(nearest or ""),
+            "findings": [line for line in found.lines if " matches: " in line or " does not match: " in line],
+        }
+    settings_url = links.manage_url(visit.site, reader.id, reader.link_version)
+    return visit.page("why", reference=reference, settings_url=settings_url, **values)
 
 
 def answer_sentence(answer: WhyAnswer) -> str:
@@ -100,8 +80,3 @@ def answer_sentence(answer: WhyAnswer) -> str:
     if cause == WhyCause.OVER_CAP and rank:
         return _("It matched, but the digest was full: it ranked %d among the papers for you.") % int(rank)
     return _(ANSWERS[WhyCause(cause)])
-
-
-def findings(answer: WhyAnswer) -> tuple[str, ...]:
-    """Return those findings that explain whether each topic matches the paper."""
-    return tuple(line for line in answer.lines if " matches: " in line or " does not match: " in line)

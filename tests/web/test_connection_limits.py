@@ -121,7 +121,10 @@ def small_server(folder: Path) -> Iterator[tuple[Installation, int]]:
 def is_answered(port: int) -> bool:
     """Return whether a page is served on a new connection."""
     with suppress(httpx2.HTTPError):
-        return httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=HANG_SECONDS, verify=False).status_code == 200
+        return (
+            httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=HANG_SECONDS, verify=False).status_code
+            == 200
+        )
     return False
 
 

@@ -16,7 +16,7 @@ from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import SubscriberState
 from digest.subscribers import pack_updates, sign_up_limits, sign_up_queue
 from digest.topics import pack_files
-from digest.web import topic_preview, visitor_network
+from digest.web import visitor_network
 from tests.web.conftest import opened, settings_for
 
 
@@ -269,11 +269,3 @@ def test_an_unconfigured_proxy_is_reported_to_doctor(served):
 def test_the_client_network_is_taken_from_trusted_proxies_only(client, forwarded, proxies, network):
     headers = {"x-forwarded-for": forwarded} if forwarded else {}
     assert visitor_network.network_of(client, headers, proxies=proxies) == network
-
-
-@pytest.mark.parametrize(
-    ("effect", "words"),
-    [(-11.0, "leaves out 11 papers a day"), (2.5, "adds 3 papers a day"), (-1 / 6, "leaves out 1 paper a week"), (0.0, "changes nothing")],
-)  # fmt: skip
-def test_the_effect_of_a_clause_on_a_preview_is_a_plain_figure(effect: float, words: str) -> None:
-    assert topic_preview.effect_in_words(effect) == words

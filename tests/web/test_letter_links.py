@@ -31,7 +31,13 @@ PUBLIC_PATHS = [route.path for route in ROUTES if isinstance(route, Route) and "
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_viewing_any_page_changes_nothing(served, papers, confirm_path, now, method):
-    values = {"{number:id}": papers[0], "{day}": now.date(), "{topic}": "vision", "{format}": "atom"}
+    values = {
+        "{number:id}": papers[0],
+        "{day}": now.date(),
+        "{topic}": "vision",
+        "{format:feed}": "atom",
+        "{format:file}": "ris",
+    }
     paths = [
         re.sub(r"\{[^}]+\}", lambda found: str(values.get(found[0], "x")), path) for path in PUBLIC_PATHS
     ]

@@ -219,7 +219,7 @@ def test_an_https_site_asks_browsers_to_use_https_only(sqlite_url, tmp_path, clo
     ["/outbox/", *(route.path for route in ROUTES if isinstance(route, Route) and "{token}" in route.path)],
 )
 def test_pages_behind_signed_links_are_not_cached_or_indexed(served, path):
-    filled = path.replace("{token}", "x").replace("{format:str}", "atom")
+    filled = path.replace("{token}", "x").replace("{format:feed}", "atom").replace("{format:file}", "bib")
     headers = served.client.get(re.sub(r"\{\w+:id\}", "1", filled)).headers
 
     assert headers["cache-control"] == "no-store"
