@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from json.encoder import encode_basestring_ascii
-from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Dialect, Index, Integer, MetaData, Table, event, text
+from sqlalchemy import BigInteger, Connection, Dialect, Index, Integer, MetaData, Table, event, text
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import DateTime, TypeDecorator
 
 #: The type of an integer key, which has 64 bits on PostgreSQL and is the rowid on SQLite.
 BigKey = BigInteger().with_variant(Integer, "sqlite")
-
-
-NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class Base(DeclarativeBase):
@@ -89,24 +83,3 @@ def read_moment(value: datetime | str | None) -> datetime | None:
 def parse_moment(text: str) -> datetime:
     """Return the datetime that SQLite stores as `text`; cached, since many rows share a value."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-def bind_values(dialect: Dialect, column: Column[Any], values: Sequence[Any]) -> Sequence[Any]:
-    """Return a column's values converted for the database; equal values are converted once."""
-    process = column.type.dialect_impl(dialect).bind_processor(dialect)
-    if process is None:
-        return values
-    known = {value: process(value) for value in dict.fromkeys(values)}
-    return [known[value] for value in values]
-
-
-def values_by_column(
-    table: Table, rows: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Column[Any], list[Any]]]:
-    """Yield each column with its values; all rows have the same columns."""
-    return ((table.c[name], [row[name] for row in rows]) for name in rows[0])
-
-
-def json_list(texts: Sequence[str]) -> str:
-    """Return a list of strings as JSON, four times as fast as `json.dumps`."""
-    return f"[{', '.join(map(encode_basestring_ascii, texts))}]"

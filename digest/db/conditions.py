@@ -7,32 +7,37 @@ from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     BindParameter,
     Boolean,
+    Column,
     ColumnElement,
     Dialect,
     Integer,
-    String,
+    Subquery,
     Table,
     bindparam,
+    func,
     literal,
-)
+    literal_column,
+    select,
+    true,
+)  # fmt: skip
+from sqlalchemy import cast as cast_sql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.visitors import InternalTraversal
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
-from digest.db.array_literals import array_literal, quote_array_text
-
 LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 
 
 class ManyValues(TypeDecorator[Collection[Any]]):
-    """The type of a parameter that sends any number of values as a PostgreSQL array literal, "{1,2}".
+    """The type of a parameter that sends any number of values as a single string.
 
-    The values are sent as a single string, because the driver takes a microsecond for each value in a list. The
-    parameter has no type, so that the planner sees an array. If SQL split a string into values, PostgreSQL
-    would compare them one by one with every row.
+    The driver of PostgreSQL takes a microsecond for each value in a list, so it is sent an array literal,
+    "{1,2}". The parameter has no type, so that the planner sees an array. SQLite gets a JSON list.
     """
 
     impl = NullType
@@ -43,27 +48,17 @@ class ManyValues(TypeDecorator[Collection[Any]]):
         self.holds_numbers = isinstance(of, Integer)
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
-        """Return the values as the text of an array literal."""
-        del dialect
+        """Return the values as the text of a JSON list or of an array literal."""
         values = value or ()
-        return array_literal(values if self.holds_numbers else map(quote_array_text, values))
+        if dialect.name == "sqlite":
+            return json.dumps(list(values))
+        return f"{{{','.join(map(str if self.holds_numbers else quote_text, values))}}}"
 
 
-class JsonValues(TypeDecorator[Collection[Any]]):
-    """The type of a parameter that sends any number of values to SQLite as a JSON list."""
-
-    impl = String
-    cache_ok = True
-
-    def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
-        """Return the values as the text of a JSON list."""
-        del dialect
-        return json.dumps(list(value or ()))
-
-
-def many_values(of: TypeEngine[Any]) -> TypeEngine[Any]:
-    """Return the type of a parameter that contains many values, with a variant for SQLite."""
-    return ManyValues(of).with_variant(JsonValues(), "sqlite")
+def quote_text(text: str) -> str:
+    """Return a string quoted for an array literal of PostgreSQL."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class OneOf(ColumnElement[bool]):
@@ -100,7 +95,7 @@ def one_of(
     An IN with a thousand parameters would be compiled, parsed and planned each time. With a parameter from
     `values_param`, the statement can be built once and reused; building it takes as long as sending it.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
+    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
 
 
@@ -112,17 +107,8 @@ def one_of_few(
     In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`,
     PostgreSQL would therefore scan the table and compare each row with hundreds of values.
     """
-    given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
+    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
     return OneOf(column, given, are_rows=True)
-
-
-def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return a condition that is always true but makes PostgreSQL expect few rows.
-
-    PostgreSQL then looks up the joined rows one by one. Without the hint, PostgreSQL may scan a joined table
-    that has no statistics yet, or use a nested loop over hundreds of rows.
-    """
-    return key.between(-LAST_KEY, LAST_KEY)
 
 
 def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None:
@@ -139,21 +125,46 @@ def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None
 
 def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
     """Return a parameter for any number of values of a column."""
-    return bindparam(name, type_=many_values(column.type))
+    return bindparam(name, type_=ManyValues(column.type))
 
 
-class Unindexed(ColumnElement[Any]):
-    """A column, written so that SQLite does not use the column's indexes in a comparison."""
+def rows_by_key(
+    dialect_name: str,
+    table: Table,
+    key: Column[int],
+    keys: BindParameter[Any],
+    condition: ColumnElement[bool],
+) -> Subquery:
+    """Return a subquery for the rows with these keys that meet the condition.
 
-    inherit_cache = True
-    _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `OneOf`
+    With one condition for all keys, PostgreSQL scans the whole table as long as it has no statistics. A
+    lateral join looks up key by key.
+    """
+    if dialect_name == "sqlite":
+        return select(table).where(one_of(key, keys), condition).subquery("found")
+    one = func.unnest(cast_sql(keys, ARRAY(BigInteger))).table_valued("key", name="one").render_derived()
+    own_rows = select(table).where(key == one.c.key, condition)
+    each = own_rows.offset(literal_column("0")).lateral("each")
+    return select(each).select_from(one.join(each, true())).subquery("found")
 
-    def __init__(self, column: ColumnElement[Any]) -> None:
-        self.column = column
-        self.type = column.type
+
+def row_version_sql(dialect_name: str, table: str, columns: Sequence[str]) -> str:
+    """Return the SQL for a text that changes with a row: on SQLite, the values of these columns."""
+    if dialect_name == "sqlite":
+        return " || ' ' || ".join(f"coalesce({table}.{column}, '')" for column in columns)
+    return f"CAST({table}.xmin AS text)"  # the number of the transaction that last wrote the row
 
 
-@compiles(Unindexed)
-def unindexed(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Compile the column unchanged, because PostgreSQL chooses indexes according to its statistics."""
-    return compiler.process(element.column, **details)
+@compiles(OneOf, "sqlite")
+def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
+    """Compile the condition as a comparison with the values of a JSON list."""
+    column, values = (compiler.process(part, **details) for part in (element.column, element.values))
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608
+
+
+@compiles(OneOf, "postgresql")
+def one_of_in_array(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
+    """Compile the condition as a comparison with an array, or with a subquery of its values."""
+    column, values = (compiler.process(part, **details) for part in (element.column, element.values))
+    array = f"CAST({values} AS {'BIGINT' if element.holds_numbers else 'TEXT'}[])"
+    return f"{column} IN (SELECT unnest({array}))" if element.are_rows else f"{column} = ANY ({array})"

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, Engine, LargeBinary, Table, delete, func, insert, select, update
 
 from digest import db
-from digest.db.dialects import dialect_named
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Subscriber
 from digest.errors import DigestError, UsageError
@@ -35,8 +34,12 @@ def copy(
     """
     db.upgrade(target)
     with source.connect() as reading, target.begin() as writing:
-        dialect_named(reading.dialect.name).begin_snapshot(reading)
-        dialect_named(writing.dialect.name).defer_foreign_keys(writing)
+        if reading.dialect.name == "postgresql":
+            reading.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if writing.dialect.name == "sqlite":
+            writing.exec_driver_sql(
+                "PRAGMA defer_foreign_keys=ON"
+            )  # on PostgreSQL, none is violated on the way
         for table in tables():
             if table.name in replaces:
                 writing.execute(delete(table))
@@ -131,4 +134,4 @@ def skip_keys(writing: Connection, count: int) -> None:
     """Skip the next `count` ids of every table that never reuses an id."""
     for table in tables():
         if table.dialect_options["sqlite"]["autoincrement"]:
-            dialect_named(writing.dialect.name).skip_keys(writing, table, count)
+            db.skip_keys(writing, table, count)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, cast
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from digest.db.dialects import dialect_of
 from digest.errors import Unreachable
 
 Clock = Callable[[], datetime]
@@ -42,8 +43,10 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        if not (error.connection_invalidated or is_connection_error(error)):
-            raise
+        message = str(error.orig).lower()
+        hints = ("connection", "could not translate", "unable to open", "timeout expired")
+        if not (error.connection_invalidated or any(hint in message for hint in hints)):
+            raise  # the statement caused the error, not a lost or refused connection
         where = engine.url.render_as_string(hide_password=True)
         reason = str(error.orig).strip().splitlines()[0]
         raise Unreachable(
@@ -51,47 +54,78 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def is_connection_error(error: DBAPIError) -> bool:
-    """Return whether `error` was caused by a lost or refused connection, and not by the statement."""
-    message = str(error.orig).lower()
-    return any(
-        hint in message for hint in ("connection", "could not translate", "unable to open", "timeout expired")
-    )
+def dialect_name(session: Session) -> str:
+    """Return "postgresql" or "sqlite" without beginning a transaction."""
+    return session.get_bind().dialect.name
 
 
 def common_clock(session: Session, local_clock: Clock) -> Clock:
-    """Return the clock that all workers of this database share, so that all agree on when a lease ends."""
-    return dialect_of(session).common_clock(session, local_clock)
+    """Return the clock that all workers of this database share, so that all agree on when a lease ends.
+
+    With SQLite, all workers run on this machine. On PostgreSQL, it is the server's clock, read once and
+    advanced by a monotonic timer, so changes of the local clock have no effect.
+    """
+    if dialect_name(session) == "sqlite":
+        return local_clock
+    server_time: datetime = session.connection().exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+    read_at = monotonic()
+    return lambda: server_time.astimezone(UTC) + timedelta(seconds=monotonic() - read_at)
 
 
 def commit_asynchronously(session: Session) -> None:
-    """Let the commit of this transaction return before its changes are on disk, if supported.
+    """Let the commit of this transaction return before its changes are on disk; on SQLite, do nothing.
 
     Use this function only for work that is repeated if the commit is lost in a crash. A later commit that
     waits for the disk also makes all earlier commits durable, unless that later transaction wrote nothing.
     """
-    dialect_of(session).commit_asynchronously(session)
+    if dialect_name(session) == "postgresql":
+        session.connection().exec_driver_sql("SET LOCAL synchronous_commit = off")
 
 
-def pipelined(session: Session) -> AbstractContextManager[None]:
-    """Send the writes of this block without waiting for each reply, if supported.
+@contextmanager
+def prefer_index_order(session: Session) -> Iterator[None]:
+    """Read rows in the requested order from an index until the limit is reached, as SQLite always does.
 
-    All replies are awaited at the end. No statement in the block may need a result, not even a row count.
-    Errors are raised by a later statement or at the end.
+    Without statistics the planner of PostgreSQL expects few rows, and would find and sort all matching rows
+    to return a few.
     """
-    return dialect_of(session).pipelined(session)
-
-
-def prefer_index_order(session: Session) -> AbstractContextManager[None]:
-    """Read rows in the requested order from an index until the limit is reached."""
-    return dialect_of(session).prefer_index_order(session)
+    is_planned = dialect_name(session) == "postgresql"
+    if is_planned:
+        session.connection().exec_driver_sql("SET LOCAL enable_sort = off")
+    yield
+    if is_planned:
+        session.connection().exec_driver_sql("SET LOCAL enable_sort = on")
 
 
 def lock(session: Session, number: int) -> None:
-    """Wait until no other transaction holds this lock, and hold it until this transaction ends."""
-    dialect_of(session).lock(session, number)
+    """Wait until no other transaction holds this lock, and hold it until this transaction ends.
+
+    SQLite has only one writer, so it needs no lock.
+    """
+    if dialect_name(session) == "postgresql":
+        session.connection().execute(select(func.pg_advisory_xact_lock(number)))
 
 
 def lock_shared(session: Session, number: int) -> None:
     """Wait until no transaction holds this lock exclusively, and share it until this transaction ends."""
-    dialect_of(session).lock_shared(session, number)
+    if dialect_name(session) == "postgresql":
+        session.connection().execute(select(func.pg_advisory_xact_lock_shared(number)))
+
+
+@contextmanager
+def driver_connection(session: Session) -> Iterator[Any]:
+    """Yield the driver's connection; its errors are raised as SQLAlchemy errors.
+
+    A connection that is lost or cannot leave its pipeline is invalidated.
+    """
+    connection = session.connection()
+    dialect, raw = connection.dialect, cast(Any, connection.connection.driver_connection)
+    try:
+        yield raw
+    except dialect.loaded_dbapi.Error as error:
+        is_gone = bool(dialect.is_disconnect(error, raw, None) or raw.pgconn.pipeline_status)
+        if is_gone:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=is_gone, dialect=dialect
+        ) from error

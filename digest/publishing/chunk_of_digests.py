@@ -141,16 +141,15 @@ def publish_once(
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
-    """Decide and write all digests of the chunk; PostgreSQL writes some while the next are being decided.
+    """Decide and write all digests of the chunk.
 
     Raises IntegrityError if a reader already has the edition, or if another letter showed the reader one of
     the papers at the same time. Both conflicts are too rare to be checked in advance.
     """
     readers, new = chunk.gathered.readers, dict[int, Decision]()
     delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
-    with db.pipelined(session):
-        for start in range(0, len(readers), SUBSCRIBERS_PER_WRITE):
-            new |= write_digests(session, chunk, readers[start : start + SUBSCRIBERS_PER_WRITE], delivery_ids)
+    for start in range(0, len(readers), SUBSCRIBERS_PER_WRITE):
+        new |= write_digests(session, chunk, readers[start : start + SUBSCRIBERS_PER_WRITE], delivery_ids)
     expired = record_missed_editions(session, chunk.gathered.readers, chunk.slots, now=chunk.now)
     write_nothing_today_and_followups(session, chunk, new)
     queued = sum(bool(one.digest.sections) for one in new.values())

@@ -115,7 +115,7 @@ def lock_due_readers(session: Session, *, after_id: int, limit: int, now: dateti
     Rows are read in id order. If the query used the index on due readers, both databases would read and sort
     all due readers for every chunk.
     """
-    due = is_due(now, db.Unindexed(SUBSCRIBER_COLUMNS.state))
+    due = is_due(now, func.coalesce(SUBSCRIBER_COLUMNS.state, ""))  # which no index contains
     query = select(*READER_COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)
     with db.prefer_index_order(session):
         found = session.connection().execute(query.limit(limit).with_for_update(key_share=True)).all()

@@ -17,7 +17,6 @@ from sqlalchemy import Row, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db import DatabaseDialect
 from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
 from digest.db.tables.papers import ChangeRow, PaperRow
 from digest.editions import shown as shown_papers
@@ -127,11 +126,11 @@ def load_sent_papers(
     was sent.
     """
     values = {"ids": subscriber_ids, "papers": papers}
-    return session.connection().execute(sent_papers_query(db.dialect_of(session)), values).all()
+    return session.connection().execute(sent_papers_query(db.dialect_name(session)), values).all()
 
 
 @lru_cache(maxsize=2)  # a statement for each database dialect
-def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
+def sent_papers_query(dialect: str) -> Select[int, int, datetime | None, str | None]:
     """Return the statement that `load_sent_papers` runs; it is built only once.
 
     The delivery and the sent updates are found by a subquery for each `shown` row: with a join, a query

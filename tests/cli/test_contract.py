@@ -230,7 +230,7 @@ HEAVY = {
 }  # fmt: skip
 #: parts of the service that send, load, publish or receive
 OTHER_PARTS = {
-    "digest.db.postgresql", "digest.delivery.worker_loop", "digest.delivery.transports.smtp",
+    "digest.delivery.worker_loop", "digest.delivery.transports.smtp",
     "digest.dumps.formats.recognition", "digest.inbound.server", "digest.letters.templates",
     "digest.publishing.chunk_of_digests", "digest.web",
 }  # fmt: skip

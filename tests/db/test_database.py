@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
-from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db import database_copy
@@ -125,13 +124,6 @@ def test_many_rows_keep_their_texts_and_gaps_as_they_are(engine: Engine, now: da
     assert found == [(texts[0], None), (texts[1], now), (texts[2], None), (texts[3], now)]
 
 
-def test_postgresql_is_sent_no_text_that_would_run_into_the_next_one(postgres_engine: Engine) -> None:
-    rows = [{"id": 1, "canonical": "one\x1ftwo"}, {"id": 2, "canonical": "three"}]
-
-    with db.write_session(postgres_engine) as session, pytest.raises(ValueError, match="separator"):
-        db.update_many(session, FilterRow, rows)
-
-
 def test_a_moment_without_an_offset_is_refused_among_many(engine: Engine, now: datetime) -> None:
     rows = [{"id": 1, "since": now}, {"id": 2, "since": datetime(2026, 11, 20, 9, 0)}]  # noqa: DTZ001
 
@@ -192,10 +184,7 @@ def test_postgresql_plans_with_the_numbers_it_is_asked_about(postgres_engine: En
     assert "= ANY ('{3,5,8}'::bigint[])" in told  # and not what becomes of a text for every row
 
 
-def test_a_connection_that_died_while_it_lay_idle_is_replaced(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(db.postgresql, "PING_AFTER_SECONDS", 0.0)
+def test_a_connection_that_died_while_it_lay_idle_is_replaced(postgres_url: str) -> None:
     with connected(postgres_url) as ours, connected(postgres_url) as theirs:
         with ours.connect() as connection:
             before = connection.scalar(text("SELECT pg_backend_pid()"))
@@ -205,20 +194,6 @@ def test_a_connection_that_died_while_it_lay_idle_is_replaced(
             after = connection.scalar(text("SELECT pg_backend_pid()"))
 
     assert after != before
-
-
-def test_a_connection_in_use_just_now_is_not_asked_whether_it_is_alive(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(db.postgresql, "PING_AFTER_SECONDS", 60.0)
-    with connected(postgres_url) as engine:
-        asked: list[object] = []
-        monkeypatch.setattr(engine.dialect, "do_ping", asked.append)
-        for _ in range(3):
-            with engine.connect() as connection:
-                connection.scalar(text("SELECT 1"))
-
-    assert asked == []
 
 
 def test_sqlite_keeps_what_it_has_committed_through_a_power_cut(sqlite_engine: Engine) -> None:
@@ -297,31 +272,39 @@ def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Pat
             db.ensure_schema(engine)
 
 
-def test_a_failed_pipelined_statement_is_raised_and_stores_nothing(
+def test_many_rows_are_loaded_together_or_not_at_all(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def put(session: Session, numbers: list[int]) -> None:
-        with db.pipelined(session):
-            for number in numbers:
-                db.insert_many(
-                    session,
-                    FilterRow,
-                    [{"id": number, "canonical": f"robot{number}", "fingerprint": f"{number}"}],
-                )
+    def load(numbers: list[int]) -> None:
+        rows = [{"id": n, "canonical": f"tab\t{n}\\N\n", "fingerprint": f"{n}"} for n in numbers]
+        db.load_rows(session, FilterRow, rows)
 
     with db.write_session(engine) as session:
         with pytest.raises(IntegrityError):
-            put(session, [1, 3, 1])
+            load([1, 3, 1])
         session.rollback()
-        with pytest.raises(IntegrityError):
-            put(session, [4, 4, *range(5, 200)])  # PostgreSQL has told of it before the last is sent
-        session.rollback()
-        put(session, [1, 2])
+        load([1, 2])
+        load([])
         session.commit()
 
     with db.read_session(engine) as session:
-        assert session.scalars(select(FilterRow.id).order_by(FilterRow.id)).all() == [1, 2]
+        found = session.execute(select(FilterRow.id, FilterRow.canonical).order_by(FilterRow.id)).all()
+    assert found == [(1, "tab\t1\\N\n"), (2, "tab\t2\\N\n")]
     assert caplog.messages == []
+
+
+def test_only_new_rows_are_inserted_and_returned(engine: Engine) -> None:
+    given = {"key": ("fingerprint",), "returning": ("id", "fingerprint")}
+    with db.write_session(engine) as session:
+        first = db.insert_many(session, FilterRow, [{"fingerprint": "1"}], shared={"canonical": "a"}, **given)
+        rows = [{"fingerprint": f"{n}"} for n in range(1, 3000)]
+        second = db.insert_many(session, FilterRow, rows, shared={"canonical": "b"}, **given)
+
+    with db.read_session(engine) as session:
+        stored = dict(session.execute(select(FilterRow.fingerprint, FilterRow.canonical)).all())
+    assert [row.fingerprint for row in first] == ["1"]
+    assert sorted(int(row.fingerprint) for row in second) == list(range(2, 3000))
+    assert (stored["1"], stored["2"], len(stored)) == ("a", "b", 2999)
 
 
 def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
@@ -330,8 +313,9 @@ def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
     def be_left_alone() -> None:
         with connected(postgres_url) as elsewhere, db.write_session(postgres_engine) as session:
             ours = session.connection().exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
-            with db.pipelined(session), elsewhere.connect() as other:
-                other.exec_driver_sql(f"SELECT pg_terminate_backend({ours})")
+            with elsewhere.connect() as other:
+                other.exec_driver_sql(f"SELECT pg_terminate_backend({ours}, 5000)")
+            db.load_rows(session, FilterRow, [{"id": 1, "canonical": "a", "fingerprint": "1"}])
 
     with pytest.raises(Unreachable):
         be_left_alone()

@@ -20,7 +20,6 @@ from sqlalchemy import Engine, create_engine, event, update
 from sqlalchemy.exc import OperationalError
 
 from digest import db, plurals
-from digest.db import postgresql
 from digest.db.tables.deliveries import Attempt, Delivery, Lane
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.limits import RateCounter
@@ -311,7 +310,6 @@ def test_settlement_survives_a_crash_that_the_worker_does_not_notice(
         if done == 1:
             server.end(signal.SIGQUIT)
             server.start()
-            pause(postgresql.PING_AFTER_SECONDS + 0.1, "the pool then replaces the dead connection")
 
     with db.write_session(engine) as session:
         report = deliver(

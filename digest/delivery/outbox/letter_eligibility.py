@@ -58,7 +58,7 @@ GROUP = case((OWNER_EMAIL.is_not(None), Subscriber.__table__.c.email), else_="")
 def recipient_version(dialect: str) -> str:
     """Return the SQL for the version of a recipient's row; it changes whenever one of these columns does."""
     columns = [*(column.name for column in RECIPIENT_COLUMNS), OWNER_EMAIL.name]
-    return db.dialect_named(dialect).row_version_sql("subscriber", columns)
+    return db.row_version_sql(dialect, "subscriber", columns)
 
 
 @lru_cache(maxsize=2)  # there are two dialects

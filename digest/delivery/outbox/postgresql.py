@@ -13,7 +13,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.postgresql import driver_connection
 from digest.delivery.outbox.letter_eligibility import recipient_version
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextWindow, Outbox, intend_sql
 from digest.process import failpoints
@@ -131,7 +130,7 @@ def pipelined_query(session: Session, statement: str, parameters: Mapping[str, A
 
     No transaction may be open. The statement is committed while the block runs, not at its end.
     """
-    with driver_connection(session) as raw:
+    with db.driver_connection(session) as raw:
         try:
             raw.autocommit = True  # otherwise the driver sends BEGIN and waits for the reply
             with raw.pipeline():
