@@ -110,8 +110,8 @@ def bound(
     values = [row[column.name] for row in rows]
     if isinstance(column.type, JSON):  # lists of strings, four times as fast as with `json.dumps`
         return [write(f"[{', '.join(map(encode_basestring_ascii, texts))}]") for texts in values]
-    process = column.type.dialect_impl(dialect).bind_processor(dialect) or (lambda value: value)
-    known = {value: write(process(value)) for value in dict.fromkeys(values)}
+    process = column.type.dialect_impl(dialect).bind_processor(dialect)
+    known = {value: write(process(value) if process else value) for value in dict.fromkeys(values)}
     return [known[value] for value in values]
 
 

@@ -474,7 +474,9 @@ def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_
         session.commit()
 
         with meanwhile(
-            postgres_engine, "UPDATE \"subscriber\"", lambda other: other.execute(update(Subscriber).values(gone))
+            postgres_engine,
+            'UPDATE "subscriber"',
+            lambda other: other.execute(update(Subscriber).values(gone)),
         ):
             load(session, site, now, "email,name\ndora@uni.edu,Dora\n")
         session.expire_all()
