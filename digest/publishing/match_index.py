@@ -30,10 +30,10 @@ from digest.topics.paper_index import PaperIndex
 
 log = logging.getLogger(__name__)
 
-#: Mean memory of a cached filter or clause in bytes, without its two sets, which have a bit for each paper.
+#: Mean memory of a cached filter in bytes, without its two sets, which have a bit for each paper.
 FILTER_BYTES = 1_600
-#: Maximum memory in bytes for an index's cached filters and clauses; enough for 80,000 with 2,000 papers.
-MAX_BYTES = 170_000_000
+#: Maximum memory in bytes for the cached filters of an index; enough for 60,000 with 2,000 papers.
+MAX_BYTES = 130_000_000
 
 
 class MatchIndex:
@@ -87,15 +87,9 @@ class MatchIndex:
 
     def limit_filters(self) -> None:
         """Discard the cached results of all filters if they take too much of a worker's memory."""
-        cached = len(self.choices) + self.index.clauses_cached
-        if cached * (FILTER_BYTES + len(self.ids) // 4) > MAX_BYTES:
-            self.forget_filters()
-
-    def forget_filters(self) -> None:
-        """Discard the cached results of all filters and clauses."""
-        self.index.forget_results()
-        self.choices.clear()
-        self.canonicals.clear()
+        if len(self.choices) * (FILTER_BYTES + len(self.ids) // 4) > MAX_BYTES:
+            self.choices.clear()
+            self.canonicals.clear()
 
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
 

@@ -72,7 +72,6 @@ def sample_digest(
 
 def requested_topics(match_index: MatchIndex, filters: Mapping[str, Filter]) -> list[RequestedTopic]:
     """Return the topics with their matches; filters get negative ids, since they are not in the database."""
-    match_index.index.limit_results()
     if not filters:
         return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
     return [

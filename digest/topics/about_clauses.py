@@ -9,7 +9,7 @@ table (`word_rarity`), so the score of a paper is the same alone, in today's bat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -60,9 +60,9 @@ class DescriptionWeights:
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + (saturation or self.saturation) * usual)
 
-    def threshold(self, bits: float) -> float:
-        """Return the minimum score at which a paper matches a description of this many bits."""
-        return min(self.enough_share * bits, self.enough_bits)
+    def threshold(self, roots: Sequence[str]) -> float:
+        """Return the share of its bits from which a paper matches a description."""
+        return min(self.enough_share, self.enough_bits / bits_of(roots))
 
     def similarity_needed(self, likeness: float) -> float:
         """Return the similarity from which a paper matches; the more alike the examples, the higher it is.
@@ -81,11 +81,15 @@ def roots_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(roots[:MAX_ROOTS])
 
 
-def bits_of_roots(roots: Iterable[str]) -> Mapping[Phrase, float]:
-    """Return the bits of each root, times its number of occurrences."""
-    return {(root,): count * word_rarity.bits(root) for root, count in Counter(roots).items()}
+def bits_of(roots: Iterable[str]) -> float:
+    """Return the bits of a description; a root counts as often as it occurs."""
+    return sum(map(word_rarity.bits, roots))
 
 
-def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:
-    """Return the bits that each pair of neighbouring roots adds: the mean of the bits of its roots."""
-    return {pair: sum(map(word_rarity.bits, pair)) / 2 for pair in pairwise(roots)}
+def bits_of_phrases(roots: Sequence[str]) -> Mapping[Phrase, float]:
+    """Return the bits of each root, times its number of occurrences, and of each pair of neighbouring roots.
+
+    A pair adds the mean of the bits of its roots.
+    """
+    single = {(root,): count * word_rarity.bits(root) for root, count in Counter(roots).items()}
+    return single | {pair: bits_of(pair) / 2 for pair in pairwise(roots)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from digest.papers.paper_record import Paper
 from digest.topics import tokenizer
+from digest.topics.filter_tree import AuthorClause
 
 _SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 
@@ -19,15 +21,19 @@ def parts_of(author: str) -> tuple[str, ...]:
     return parts[:-1] if len(parts) > 1 and parts[-1] in _SUFFIXES else parts
 
 
-def names_agree(
-    given: Sequence[str], family: Sequence[str], *, is_sorted: bool, starred: bool, parts: Sequence[str]
-) -> bool:
-    """Return whether an author's name, split into `parts`, matches the name in a filter.
+def author_of(paper: Paper, clause: AuthorClause) -> str | None:
+    """Return the first of a paper's authors who matches a clause, or None.
 
-    An initial in the filter matches a full name ("Y" matches "Yi"). A full name in the filter never
+    An initial in the clause matches a full name ("Y" matches "Yi"). A full name in the clause never
     matches an initial, because the initial may abbreviate another name.
     """
-    if is_sorted:
+    authors = paper.authors[:1] if clause.first else paper.authors
+    return next((author for author in authors if _agrees(clause, parts_of(author))), None)
+
+
+def _agrees(clause: AuthorClause, parts: Sequence[str]) -> bool:
+    given, family, starred = clause.given, clause.family, clause.starred
+    if clause.is_sorted:
         return _sorted_agree(given, family, parts)
     if not given and len(family) == 1:
         return any(_same(family[0], part, starred=starred) for part in parts)

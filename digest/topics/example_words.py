@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -35,6 +37,7 @@ REPETITION = 0.75
 RARITY = 1.25  #: the power of a word's bits that counts
 NEAREST = 3  #: number of nearest examples whose mean similarity is the score of a paper
 LIBRARY = "library-"
+SCALE = 1 << 15  #: shares and weights, which are 1 at most, are multiplied by this when they are packed
 
 Weights: TypeAlias = Sequence[tuple[str, float]]  #: (root, its share of the weights of all words)
 
@@ -132,38 +135,43 @@ def weight(root: str, times: int) -> float:
     return float(times**REPETITION * word_rarity.bits(root) ** RARITY)
 
 
-def similarities(weights: Weights, shares: Mapping[str, Sequence[tuple[int, float]]]) -> Mapping[int, float]:
-    """Return {document: similarity to an example}; `shares` has (document, share) for each root."""
-    found: defaultdict[int, float] = defaultdict(float)
-    for root, weight in weights:
-        for number, share in shares[root]:
-            found[number] += weight * share
-    return found
+def packed(shares: Mapping[int, float], size: int) -> int:
+    """Return the shares of a word in `size` documents as one integer, of which each document has 32 bits.
+
+    Adding or multiplying such integers adds or multiplies the numbers of all documents at once.
+    """
+    lanes = array("I", bytes(4 * size))
+    for document, share in shares.items():
+        lanes[document] = round(share * SCALE)
+    return int.from_bytes(lanes.tobytes(), sys.byteorder)
 
 
-def mean_of_nearest(found: list[float], examples: int) -> float:
-    """Return the mean of the three highest similarities; those to the other examples are 0."""
-    if len(found) > NEAREST:
-        found = sorted(found, reverse=True)[:NEAREST]
-    return sum(found) / min(NEAREST, examples)
+def similarities(weights: Weights, packed_of: Callable[[str], int], size: int) -> Sequence[int]:
+    """Return the similarity of each of `size` documents to an example, times `SCALE` squared."""
+    sums = sum(round(weight * SCALE) * packed_of(root) for root, weight in weights)
+    return array("I", sums.to_bytes(4 * size, sys.byteorder))
+
+
+def mean_of_nearest(similar: Sequence[int]) -> float:
+    """Return the mean of the three highest similarities to the examples."""
+    nearest = sorted(similar)[-NEAREST:]
+    return sum(nearest) / len(nearest) / SCALE**2
 
 
 def likeness(weights: Sequence[Weights], counts: Sequence[Sequence[tuple[str, int]]]) -> float:
     """Return the mean similarity of an example to its three nearest other examples, 0.0 if there are none."""
     if len(counts) == 1:
         return 0.0
-    described = about_clauses.WEIGHTS
-    shares: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    described, size = about_clauses.WEIGHTS, len(counts)
+    shares: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for number, roots in enumerate(counts):
         for root, times in roots:
             score = described.score(times, about_clauses.USUAL_LENGTH, described.example_saturation)
-            shares[root].append((number, score))
-    similar: list[list[float]] = [[] for _ in counts]
-    for number, one in enumerate(weights):
-        for other, similarity in similarities(one, shares).items():
-            if other != number:
-                similar[other].append(similarity)
-    return sum(mean_of_nearest(found, len(counts) - 1) for found in similar) / len(counts)
+            shares[root][number] = score
+    lanes = {root: packed(having, size) for root, having in shares.items()}
+    rows = zip(*[similarities(one, lanes.__getitem__, size) for one in weights], strict=True)
+    nearest = [mean_of_nearest(row[:number] + row[number + 1 :]) for number, row in enumerate(rows)]
+    return sum(nearest) / size
 
 
 def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.papers.paper_record import Paper
@@ -12,7 +11,6 @@ from digest.topics import (
     author_names,
     filter_tree,
     pack_resolution,
-    phrase_spellings,
     tokenizer,
     word_rarity,
     word_roots,
@@ -20,30 +18,28 @@ from digest.topics import (
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
-    AnnouncementClause,
     AnywhereClause,
     AuthorClause,
-    CategoryClause,
     DateClause,
     DescriptionClause,
     ExampleClause,
+    LabelClause,
     Leaf,
     Node,
     Not,
     Or,
     SignalClause,
-    SourceClause,
     TextClause,
 )
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
-from digest.topics.postings import PlaceSearch
-from digest.topics.word_rows import LazyDict
 
 MAX_REASON_WORDS = 4  #: maximum number of a description's words that a reason lists
 MAX_FAILED_WORDS = 8  #: maximum number of a description's words listed if a paper does not match
 FILTERS_CACHED = 16384  #: maximum number of filters whose clauses are cached, about 1 kB each
 MAX_SHARED_WORDS = 2  #: maximum number of words or phrases of an example that a reason lists
 MAX_TOGETHER = 3  #: maximum number of neighbouring words of an example that are one phrase
+#: The words of a reason before the label of a clause.
+LABEL_REASONS = {"cat": "in", "pcat": "in", "is": "announced as", "source": "from"}
 #: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of those with
 #: the same start, the longest comes first.
 WordSpan: TypeAlias = tuple[int, int, int]
@@ -91,17 +87,15 @@ class Explainer:
     def __init__(self, index: PaperIndex):
         """Prepare to explain matches with the papers of an index, reusing the index's lookups."""
         self.index = index
-        self._batch = _IndexedBatch(index)
-        self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
-        self._bits: Mapping[int, int] = LazyDict(lambda number: 1 << number)
-        self._positive_clauses = lru_cache(FILTERS_CACHED)(self._batch.positive_clauses)
+        self._page = cache(lambda number: _Page(index, number))
+        self._evaluated = lru_cache(FILTERS_CACHED)(self._evaluate_stored)
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
-        page = self._pages[number]
-        found = page.matched_clauses(filter_)
-        if found is None:
+        page, (matching, parts) = self._page(number), self._evaluate(filter_.tree)
+        if not matching >> number & 1:
             return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
+        found = page.marked(leaf for leaf, papers in parts if papers >> number & 1)
         why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
         words = tuple([page.word(*place) for place in _places(found)])
         return Explanation(matched=True, why=tuple(why), words=words, failed=())
@@ -112,19 +106,17 @@ class Explainer:
         Clauses under a NOT and papers that the filter does not match are left out. The sets of papers that
         match a clause are looked up once for all papers and filters, and no text is searched.
         """
-        matching, parts = self._positive_clauses(canonical)
-        bits = self._bits
+        matching, parts = self._evaluated(canonical)
         return {
             number: tuple([leaf for leaf, papers in parts if papers & bit])
             for number in numbers
-            if matching & (bit := bits[number])
+            if matching & (bit := 1 << number)
         }
 
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
         """Return the reasons why these clauses match a paper, and the positions of the matched words."""
-        page = self._pages[number]
-        found = [(leaf, page.marks(leaf)) for leaf in clauses]
-        found.sort(key=_strength)
+        page = self._page(number)
+        found = page.marked(clauses)
         words, authors, others = dict[str, None](), dict[str, None](), dict[str, None]()
         for leaf, marks in found:
             if isinstance(leaf, TextClause):
@@ -135,45 +127,15 @@ class Explainer:
                 others[page.reason(leaf, marks)] = None
         return MatchFinding(tuple(words), tuple(authors), tuple(others), _places(found))
 
-    def _page(self, number: int) -> _IndexedPaper:
-        return _IndexedPaper(self._batch, number)
+    def _evaluate(self, tree: Node) -> tuple[int, Sequence[tuple[Leaf, int]]]:
+        """Return the papers that a filter matches, and (clause, papers) for its clauses that are not under a NOT.
 
+        A clause that searches several fields is listed as its parts.
+        """
+        return self.index.matches_of_node(tree), [(part, self.index.leaf(part)) for part in _parts(tree)]
 
-class _ClausePapers(NamedTuple):
-    """The papers that a filter matches, and its positive clauses with the papers that each matches."""
-
-    papers: int
-    parts: tuple[tuple[Leaf, int], ...]  #: a clause that searches several fields is listed as its parts
-
-
-class _IndexedBatch:
-    """A batch of indexed papers, with cached lookups of clauses.
-
-    Several threads may use it concurrently, because each thread computes missing values independently.
-    """
-
-    def __init__(self, index: PaperIndex):
-        self.index = index
-        self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
-
-    def positive_clauses(self, canonical: str) -> _ClausePapers:
-        """Return the papers that a filter matches, and those of its clauses that are not under a NOT."""
-        tree = pack_resolution.parse_resolved(canonical).tree
-        parts = tuple([(part, self.index.leaf(part)) for part in _parts(tree)])
-        return _ClausePapers(self.index.matches_of_node(tree), parts)
-
-    def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
-        """Return (search function, number of words) for each spelling of a clause."""
-        found = self._ways.get(leaf.words)
-        if found is None:
-            found = self._ways[leaf.words] = self._look_up_ways(leaf)
-        return found
-
-    def _look_up_ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
-        known, postings = self.index.postings.known[leaf.exact], self.index.postings
-        forms = [known[token].forms for token in leaf.tokens]
-        spellings = [(leaf.gaps, forms), *self.index.spellings(leaf, forms)]
-        return [(postings.search(words, gaps), len(words)) for gaps, words in spellings if all(words)]
+    def _evaluate_stored(self, canonical: str) -> tuple[int, Sequence[tuple[Leaf, int]]]:
+        return self._evaluate(pack_resolution.parse_resolved(canonical).tree)
 
 
 def _strength(found: MatchedClause) -> int:
@@ -205,65 +167,35 @@ def _parts(node: Node) -> Iterator[Leaf]:
             yield leaf
 
 
-class _IndexedPaper:
-    """One paper of a batch; explaining and matching use the same index, so that their results agree."""
+class _Page:
+    """One paper of an index, whose words are marked."""
 
-    def __init__(self, batch: _IndexedBatch, number: int):
-        self.index = index = batch.index
-        self.postings = index.postings
-        self.ways = batch.ways
-        self.number = number
-        self.paper = index.papers[number]
+    def __init__(self, index: PaperIndex, number: int):
+        self.index, self.number, self.paper = index, number, index.papers[number]
         self.texts = texts_of(self.paper)
-        #: The document number of each text of this paper, keyed by field number.
-        self.documents = {
-            place: place * index.size + number for place, written in enumerate(self.texts) if written
-        }
-        self.stretches = [
-            self.postings.spans[self.documents[place]] if written else (0, 0)
-            for place, written in enumerate(self.texts)
-        ]
-        self._bounds: Mapping[int, tuple[array[int], array[int]]] = LazyDict(self._look_up_bounds)
-
-    def matched_clauses(self, filter_: Filter) -> list[MatchedClause] | None:
-        """Return the clauses that match the paper, strongest first, or None if the filter does not match."""
-        found: list[MatchedClause] = []
-        if not self.find_marks(filter_.tree, found):
-            return None
-        found.sort(key=_strength)
-        return found
-
-    def find_marks(self, node: Node, found: list[MatchedClause]) -> bool:  # noqa: PLR0911  (one return for each kind of node)
-        """Return whether `node` matches the paper; append the matching clauses to `found`."""
-        if isinstance(node, TextClause):
-            if marks := self.marks(node):
-                found.append((node, marks))
-            return bool(marks)
-        if isinstance(node, And):
-            return all([self.find_marks(child, found) for child in node.children])  # noqa: C419 - every child adds to `found`
-        if isinstance(node, Or):
-            return any([self.find_marks(child, found) for child in node.children])  # noqa: C419
-        if isinstance(node, AnywhereClause):
-            return any([self.find_marks(part, found) for part in node.parts])  # noqa: C419
-        if isinstance(node, Not):
-            return not self.matches(node.child)
-        if not self.index.leaf(node) >> self.number & 1:
-            return False
-        found.append((node, self.marks(node)))
-        return True
+        self._bounds = cache(lambda place: tokenizer.bounds(self.texts[place]))
 
     def matches(self, node: Node) -> bool:
         """Return whether `node` matches the paper."""
-        return self.find_marks(node, [])
+        return bool(self.index.matches_of_node(node) >> self.number & 1)
+
+    def marked(self, clauses: Iterable[Leaf]) -> list[MatchedClause]:
+        """Return clauses that match the paper with the words that match them, strongest first."""
+        return sorted([(leaf, self.marks(leaf)) for leaf in clauses], key=_strength)
 
     def marks(self, leaf: Leaf) -> list[WordSpan]:
         """Return the positions of the paper's words that match a clause."""
         if isinstance(leaf, TextClause):
-            return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
+            return [
+                self._mark(place, at, count)
+                for place in fields_of(leaf)
+                if self.texts[place]
+                for at, count in self.index.texts.marks(leaf, place * self.index.size + self.number)
+            ]
         if isinstance(leaf, DescriptionClause):
             return self._marks_of_roots({*filter(word_rarity.is_significant, leaf.roots)})
         if isinstance(leaf, ExampleClause):
-            _, roots = self.index.nearest_example(leaf, self.number)
+            _, roots = self.index.descriptions.nearest_example(leaf, self.number)
             return self._marks_of_roots({*filter(word_rarity.is_significant, roots)}, MAX_TOGETHER)
         return []
 
@@ -281,36 +213,10 @@ class _IndexedPaper:
                     count = 0
         return marks
 
-    def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
-        """Return the positions of every occurrence of a clause's words as a phrase."""
-        found: list[WordSpan] = []
-        documents, size = self.index.documents(leaf), self.index.size
-        for place in fields_of(leaf):
-            if documents >> (place * size + self.number) & 1:
-                start, end = self.stretches[place]
-                for search, count in self.ways(leaf):
-                    for at in search(start, end):
-                        found.append(self._mark(place, at - start, count))  # noqa: PERF401 - most searches find nothing
-        return found
-
-    def _near(self, leaf: TextClause, near: int) -> list[WordSpan]:
-        """Return, for each text of the paper, the first span that contains all words of a clause."""
-        forms, found = self.index.forms(leaf), []
-        for place in fields_of(leaf):
-            if place in self.documents:
-                every = self.postings.all_places(self.documents[place], forms)
-                window = phrase_spellings.near_window(every, len(forms) + near)
-                if window:
-                    found.append(self._mark(place, window[0], window[1] - window[0] + 1))
-        return found
-
     def _mark(self, place: int, at: int, count: int) -> WordSpan:
         """Return `count` words of a text, starting at word `at`, as a span to highlight."""
-        starts, ends = self._bounds[place]
+        starts, ends = self._bounds(place)
         return place, starts[at], -ends[at + count - 1]
-
-    def _look_up_bounds(self, place: int) -> tuple[array[int], array[int]]:
-        return tokenizer.bounds(self.texts[place])
 
     def word(self, field: str, start: int, end: int) -> MatchedWord:
         """Return the words of a field from position `start` to `end`."""
@@ -322,7 +228,7 @@ class _IndexedPaper:
             found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MAX_REASON_WORDS]) or leaf.canonical}"
         if isinstance(leaf, ExampleClause):
-            example, _ = self.index.nearest_example(leaf, self.number)
+            example, _ = self.index.descriptions.nearest_example(leaf, self.number)
             shared = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             words = ", ".join([*shared][:MAX_SHARED_WORDS])
             return f"Like “{example.title}”{f': {words}' if words else ''}"
@@ -331,30 +237,18 @@ class _IndexedPaper:
             return f"{_shown(leaf)} in the {' and '.join([FIELDS[place] for place in places])}"
         if isinstance(leaf, AuthorClause):
             return f"by {self.author(leaf)}"
-        if isinstance(leaf, CategoryClause):
-            return f"in {leaf.canonical.partition(':')[2]}"
+        if isinstance(leaf, LabelClause) and leaf.field in LABEL_REASONS:
+            label = leaf.canonical.partition(":")[2].strip('"')
+            return f"{LABEL_REASONS[leaf.field]} {label}"
         if isinstance(leaf, DateClause):
             return f"published {self.paper.published}"
         if isinstance(leaf, SignalClause):
             return f"{self.paper.signals[leaf.name]:g} {leaf.name}"
-        if isinstance(leaf, AnnouncementClause):
-            return f"announced as {leaf.value}"
-        return f"from {leaf.value}" if isinstance(leaf, SourceClause) else leaf.canonical
+        return leaf.canonical
 
     def author(self, leaf: AuthorClause) -> str:
         """Return the first of the paper's authors who matches a clause."""
-        authors = self.paper.authors[:1] if leaf.first else self.paper.authors
-        return next(
-            author
-            for author in authors
-            if author_names.names_agree(
-                leaf.given,
-                leaf.family,
-                is_sorted=leaf.is_sorted,
-                starred=leaf.starred,
-                parts=author_names.parts_of(author),
-            )
-        )
+        return author_names.author_of(self.paper, leaf) or ""
 
     def failures(self, node: Node) -> Iterator[str]:
         """Yield the reasons why the paper does not match `node`."""

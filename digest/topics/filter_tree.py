@@ -45,44 +45,13 @@ class AuthorClause:
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryClause:
-    """A clause that matches a category or a whole archive; with `primary`, only a paper's first category."""
+class LabelClause:
+    """A clause that matches papers with one of the names of a label: `cat:cs.LG`, `is:new`."""
 
-    primary: bool
-    codes: tuple[str, ...]  #: all names of the category, in lower case
-    is_archive: bool
-    canonical: str
-
-
-@dataclass(frozen=True, slots=True)
-class IdClause:
-    """A clause that matches one paper by its arXiv id, DOI or other public id."""
-
-    value: str
-    canonical: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnnouncementClause:
-    """A clause that matches a kind of announcement: new, cross, replaced or withdrawn."""
-
-    value: str
-    canonical: str
-
-
-@dataclass(frozen=True, slots=True)
-class SourceClause:
-    """A clause that matches the source of the dumps that list a paper."""
-
-    value: str
-    canonical: str
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageClause:
-    """A clause that matches the language in which a paper is written."""
-
-    value: str  #: the two-letter language code
+    #: "cat", "pcat" (a paper's first category), "id" (arXiv id, DOI or other public id), "is" (the kind of
+    #: announcement), "source" (of the dumps that list a paper) or "lang" (the language code)
+    field: str
+    values: tuple[str, ...]  #: all names of the label, in lower case; "cs.*" is a whole archive
     canonical: str
 
 
@@ -185,11 +154,7 @@ class Or:
 Leaf: TypeAlias = (
     TextClause
     | AuthorClause
-    | CategoryClause
-    | IdClause
-    | AnnouncementClause
-    | SourceClause
-    | LanguageClause
+    | LabelClause
     | DateClause
     | SignalClause
     | AnywhereClause

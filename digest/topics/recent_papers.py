@@ -37,9 +37,7 @@ class RecentPapers:
 def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
     """Return the recent papers, cached until the catalog or the day changes."""
     key = (queries.state(session), now.date())
-    found = caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
-    found.index.limit_results()
-    return found
+    return caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
 
 
 def load_recent_papers(session: Session, now: datetime) -> RecentPapers:

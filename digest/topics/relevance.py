@@ -11,21 +11,17 @@ There are few distinct counts of occurrences, so papers with the same score are 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from digest.papers import bitsets
 from digest.papers.bitsets import ScoredSets
-from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
     AnywhereClause,
     DescriptionClause,
     ExampleClause,
-    Leaf,
     Node,
-    Not,
     Or,
     TextClause,
 )
@@ -53,25 +49,6 @@ WEIGHTS = RelevanceWeights()
 #: A clause whose words are counted for the score of a paper.
 ScoredClause: TypeAlias = TextClause | DescriptionClause | ExampleClause
 
-#: If a clause has more distinct scores than this, as a description has, its papers are handled one by one.
-MANY_SCORES = 32
-
-
-class ClauseScores(Protocol):
-    """The method of an index that is needed to compute relevance."""
-
-    def scored_sets(self, leaf: ScoredClause, /) -> ScoredSets:
-        """Return (score, papers) for each score that papers have for this clause."""
-        ...
-
-
-def totals_of(
-    batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
-) -> dict[float, int]:
-    """Return {total of the weighted scores of all clauses: papers} for the papers in `matches`."""
-    weighted = weighted_clauses(filter_.tree, weights.other_name)
-    return totals(matches, ((batch.scored_sets(leaf), weight) for leaf, weight in weighted))
-
 
 def by_relevance(totals: Mapping[float, int]) -> ScoredSets:
     """Return (relevance, papers), highest relevance first; the relevance of the best papers is 1."""
@@ -86,49 +63,29 @@ def totals(matches: int, weighted: Iterable[tuple[ScoredSets, float]]) -> dict[f
     """Return {total of the weighted scores: papers} for the papers in `matches`."""
     found = {0.0: matches} if matches else {}
     for scored, weight in weighted:
-        add = _add_scores if len(scored) <= MANY_SCORES else _add_many_scores
-        found = add(found, scored, weight)
-    return found
-
-
-def _add_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
-    """Return {total: papers} after adding the weighted score of a clause to the total of each paper."""
-    found: dict[float, int] = {}
-    for total, left in totals.items():
-        papers = left
-        for score, having in scored:
-            if both := papers & having:
-                raised = total + weight * score
-                found[raised] = found.get(raised, 0) | both
-                papers ^= both
-        if papers:
-            found[total] = found.get(total, 0) | papers
-    return found
-
-
-def _add_many_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
-    """Return the same result as `_add_scores`, but faster for a clause with many scores."""
-    scores = {number: score for score, papers in scored for number in bitsets.members(papers)}
-    having = bitsets.bitset_of(scores)
-    found: defaultdict[float, int] = defaultdict(int)
-    for total, papers in totals.items():
-        for number in bitsets.members(papers & having):
-            found[total + weight * scores[number]] |= 1 << number
-        if papers & ~having:
-            found[total] |= papers & ~having
+        added: defaultdict[float, int] = defaultdict(int)
+        for total, left in found.items():
+            papers = left
+            for score, having in scored:
+                if both := papers & having:
+                    added[total + weight * score] |= both
+                    papers ^= both
+            if papers:
+                added[total] |= papers
+        found = added
     return found
 
 
 def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[ScoredClause, float]]:
     """Return (clause, weight) for the positive clauses with words; a repeated clause gets its last weight."""
     weights = clause_weights(node, other_name)
-    return {
-        part.canonical: (part, weight) for leaf, weight in weights for part in scored_parts(leaf)
-    }.values()
+    return {leaf.canonical: (leaf, weight) for leaf, weight in weights}.values()
 
 
-def clause_weights(node: Node, other_name: float, weight: float = 1.0) -> Iterator[tuple[Leaf, float]]:
-    """Yield (clause, weight) for the clauses that are not under a NOT."""
+def clause_weights(
+    node: Node, other_name: float, weight: float = 1.0
+) -> Iterator[tuple[ScoredClause, float]]:
+    """Yield (clause, weight) for the clauses with words that are not under a NOT."""
     if isinstance(node, And | Or):
         main, *others = node.children
         yield from clause_weights(main, other_name, weight)
@@ -136,12 +93,8 @@ def clause_weights(node: Node, other_name: float, weight: float = 1.0) -> Iterat
             yield from clause_weights(
                 child, other_name, weight * other_name if isinstance(node, Or) else weight
             )
-    elif not isinstance(node, Not):
+    elif isinstance(node, AnywhereClause):
+        for part in node.parts:
+            yield from clause_weights(part, other_name, weight)
+    elif isinstance(node, TextClause | DescriptionClause | ExampleClause):
         yield node, weight
-
-
-def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:
-    """Return the clauses whose words count towards the score of `leaf`: the clause, its parts, or none."""
-    if isinstance(leaf, AnywhereClause):
-        return [part for part in leaf.parts if isinstance(part, TextClause)]
-    return (leaf,) if isinstance(leaf, TextClause | DescriptionClause | ExampleClause) else ()

@@ -29,7 +29,7 @@ def score_terms(
     The relevance of a paper is the paper's total divided by the best match's total, so each term is also
     divided by the best match's total.
     """
-    totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
+    totals = index.totals(filter_, index.matches(filter_))
     best = max(totals, default=0.0)
     clauses = [*relevance.weighted_clauses(filter_.tree, index.weights.other_name)]
     if not best:
@@ -50,7 +50,7 @@ def _terms(
         return
     share = f"{_weighted(weight)}{{}} ÷ {best:.4g}" if best != 1 else f"{_weighted(weight)}{{}}"
     if isinstance(leaf, ExampleClause):
-        value = index.scores(leaf)[number]
+        value = index.descriptions.scores(leaf)[number]
         formula = f"{value:.4g} similarity to the nearest examples"
         yield RelevanceTerm(leaf.canonical, weight * value / best, share.format(formula))
     elif isinstance(leaf, DescriptionClause):
@@ -67,7 +67,7 @@ def _weighted(weight: float) -> str:
 
 def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[float, str]:
     """Return the score of a text clause for a paper, and the formula of the score."""
-    counts, weights = index.counts(leaf), index.weights
+    counts, weights = index.texts.counts(leaf), index.weights
     found = {
         place: counts[place * index.size + number]
         for place in fields_of(leaf)
@@ -86,13 +86,12 @@ def _description_terms(
     index: PaperIndex, leaf: DescriptionClause, number: int
 ) -> Iterator[tuple[str, float, str]]:
     """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
-    roots, pairs = about_clauses.bits_of_roots(leaf.roots), about_clauses.bits_of_pairs(leaf.roots)
-    whole = sum(roots.values())
+    described, whole = index.descriptions, about_clauses.bits_of(leaf.roots)
     written = {word_roots.root(word): word for word in reversed(leaf.words)}
-    for phrase, bits in chain(roots.items(), pairs.items()):
-        frequency = index.mentions(phrase).get(number, 0.0)
+    for phrase, bits in about_clauses.bits_of_phrases(leaf.roots).items():
+        frequency = described.mentions(phrase).get(number, 0.0)
         if frequency:
-            share = index.described.score(frequency, index.lengths[number])
+            share = described.weights.score(frequency, described.lengths[number])
             words = " ".join(written.get(root, root) for root in phrase)
             yield (
                 words,

@@ -20,7 +20,7 @@ PLACES = {
     "suppressions": ("bounces/*.py",),
     "unsubscribe": ("subscribers/unsubscribe*.py", "subscribers/pauses.py", "subscribers/erasure.py"),
     "confirm": ("subscribers/confirmations.py", "subscribers/sign_up*.py", "inbound/sender_proof.py"),
-    "filters": ("topics/filter_*.py", "topics/clauses.py", "topics/paper_index.py", "topics/postings.py"),
+    "filters": ("topics/filter_*.py", "topics/clauses/*.py", "topics/*_index.py"),
     "intake": ("dumps/intake/*.py",),
     "catalog": ("papers/catalog/*.py",),
     "escaping": (

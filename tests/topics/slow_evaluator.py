@@ -13,18 +13,14 @@ from digest.papers import display_text, paper_record
 from digest.topics import filter_parser
 from digest.topics.filter_tree import (
     And,
-    AnnouncementClause,
     AnywhereClause,
     AuthorClause,
-    CategoryClause,
     DateClause,
-    IdClause,
-    LanguageClause,
+    LabelClause,
     Not,
     Or,
     PackClause,
     SignalClause,
-    SourceClause,
     TextClause,
 )
 from tests.topics.strategies import SHELF
@@ -250,11 +246,16 @@ def same(name, part, starred):
     return part.startswith(name) if starred else part == name
 
 
-def category_holds(leaf, paper):
-    listed = [code.lower() for code in (paper.categories[:1] if leaf.primary else paper.categories)]
-    if leaf.is_archive:
-        return any(code.split(".")[0] == leaf.codes[0] for code in listed)
-    return any(code in leaf.codes for code in listed)
+def label_holds(leaf, paper):
+    if leaf.field == "lang":
+        return language_holds(leaf, paper)
+    listed = [code.lower() for code in (paper.categories[:1] if leaf.field == "pcat" else paper.categories)]
+    labels = {
+        "id": [*paper.ids.values()],
+        "is": [paper.announcement.value],
+        "source": [paper_record.fold(source) for source in paper.sources],
+    }.get(leaf.field, [*listed, *(f"{code.split('.')[0]}.*" for code in listed)])
+    return any(value in labels for value in leaf.values)
 
 
 def language_holds(leaf, paper):
@@ -265,8 +266,8 @@ def language_holds(leaf, paper):
     german = sum(word in ["der", "die", "und", "das", "von"] for word in words)
     english = sum(word in ["the", "of", "in", "for"] for word in words)
     if sum("α" <= char <= "ω" for char in letters) > 0.4 * (len(letters) or 1):
-        return leaf.value == "el"
-    return leaf.value == ("de" if german >= 3 and german > english else "en")
+        return leaf.values == ("el",)
+    return leaf.values[0] == ("de" if german >= 3 and german > english else "en")
 
 
 def use_holds(leaf, paper):
@@ -278,14 +279,10 @@ def use_holds(leaf, paper):
 
 
 LEAVES = {
-    LanguageClause: language_holds,
     PackClause: use_holds,
     TextClause: text_holds,
     AuthorClause: person_holds,
-    CategoryClause: category_holds,
-    IdClause: lambda leaf, paper: leaf.value in paper.ids.values(),
-    AnnouncementClause: lambda leaf, paper: paper.announcement.value == leaf.value,
-    SourceClause: lambda leaf, paper: leaf.value in [paper_record.fold(source) for source in paper.sources],
+    LabelClause: label_holds,
     DateClause: lambda leaf, paper: bool(paper.published) and leaf.since <= paper.published <= leaf.until,
     SignalClause: lambda leaf, paper: (
         leaf.name in paper.signals and leaf.low <= paper.signals[leaf.name] <= leaf.high

@@ -104,8 +104,8 @@ def test_the_score_of_a_paper_does_not_depend_on_the_batch():
     papers = [paper("Robot policies"), *(paper(f"Robot {n}", "Policies for scenes.") for n in range(9))]
 
     assert isinstance(filter_.tree, DescriptionClause)
-    alone = PaperIndex(papers[:1]).scores(filter_.tree)
-    assert PaperIndex(papers).scores(filter_.tree)[0] == alone[0]
+    alone = PaperIndex(papers[:1]).descriptions.scores(filter_.tree)
+    assert PaperIndex(papers).descriptions.scores(filter_.tree)[0] == alone[0]
 
 
 def test_labelled_topics_are_found_by_name_and_description(seeds, labelled):  # noqa: F811

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors
 from digest.papers import display_text
-from digest.topics import explanation, filter_parser, filter_tree, pack_resolution, postings, tokenizer
+from digest.topics import explanation, filter_parser, filter_tree, pack_resolution, tokenizer
 from digest.topics.explanation import Explainer
 from digest.topics.filter_tree import TextClause, conjunction, disjunction, negation
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
-from digest.topics.phrase_spellings import near_window
 from tests.topics import slow_evaluator, strategies
 
 
@@ -36,15 +34,13 @@ def numbers(bits):
     return [number for number in range(bits.bit_length()) if bits >> number & 1]
 
 
-@given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4), st.booleans())
-def test_the_index_agrees_with_the_slow_evaluator(batch, written, searches_whole_batch):
+@given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4))
+def test_the_index_agrees_with_the_slow_evaluator(batch, written):
     asked = {key: read(text) for key, text in enumerate(written)}
     filters = {key: found for key, filter_ in asked.items() if (found := resolved(filter_))}
     index = PaperIndex(batch)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "MANY_DOCUMENTS", 0.0 if searches_whole_batch else 1.0)
-        found = {key: index.matches(filter_) for key, filter_ in filters.items()}
+    found = {key: index.matches(filter_) for key, filter_ in filters.items()}
 
     slow = {
         key: [n for n, paper in enumerate(batch) if slow_evaluator.holds(asked[key].tree, paper)]
@@ -115,22 +111,6 @@ def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
             assert [pages.explain(filter_, number) for number in range(len(batch))] == alone
 
 
-def stretches(index, document, leaf):
-    """Return where a clause holds in a document of a batch: its first and last word."""
-    postings, forms = index.postings, index.forms(leaf)
-    if leaf.near is not None:
-        window = near_window(postings.all_places(document, forms), len(forms) + leaf.near)
-        return {window} - {None}
-    ways = [(leaf.gaps, forms), *index.spellings(leaf, forms)]
-    start, end = postings.spans.get(document, (0, 0))
-    return {
-        (at - start, at - start + len(words) - 1)
-        for gaps, words in ways
-        if all(words)
-        for at in postings.search(words, gaps)(start, end)
-    }
-
-
 @given(st.lists(strategies.papers, min_size=1, max_size=4), strategies.clauses)
 def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written):
     leaf = read(written).tree
@@ -152,8 +132,8 @@ def outermost(index, number, paper, leaf):
         shown = tokenizer.read(texts_of(paper)[place])
         if not shown.folded:
             continue
-        for first, last in stretches(index, place * index.size + number, leaf):
-            found.append((FIELDS[place], shown.starts[first], shown.ends[last]))
+        for first, count in index.texts.marks(leaf, place * index.size + number):
+            found.append((FIELDS[place], shown.starts[first], shown.ends[first + count - 1]))
     found.sort(key=lambda word: (FIELDS.index(word[0]), word[1], -word[2]))
     kept: list[tuple[str, int, int]] = []
     for word in found:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from digest.errors import BadFilter
-from digest.topics import filter_parser
+from digest.topics import filter_parser, paper_index
 from digest.topics.paper_index import PaperIndex
 from tests.topics.invented_papers import KITCHEN, paper
 
@@ -246,13 +246,10 @@ def test_threads_that_share_an_index_find_what_one_thread_finds():
     assert found == [alone.matches(filter_parser.parse(text)) for text in written]
 
 
-def test_an_index_that_dropped_its_results_finds_the_same_again():
+def test_an_index_caches_a_limited_number_of_results_and_finds_dropped_ones_again(monkeypatch):
+    monkeypatch.setattr(paper_index, "MAX_RESULTS", 5)
     index = PaperIndex([paper("slow diffusion"), paper("quiet robots")])
-    before = index.matches(filter_parser.parse('robot* OR about:"slow diffusion"'))
+    written = [f'robot* OR word{number} OR about:"slow diffusion"' for number in range(20)]
 
-    index.limit_results()
-    assert index.clauses_cached == 2
-    index.limit_results(most=1)
-    assert index.clauses_cached == 0
-
-    assert index.matches(filter_parser.parse('robot* OR about:"slow diffusion"')) == before
+    assert [index.matches(filter_parser.parse(text)) for text in written * 2] == [0b11] * 40
+    assert index.leaf.cache_info().currsize == 5

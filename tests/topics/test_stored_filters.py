@@ -53,8 +53,8 @@ def plain_relevance(filter_: Filter) -> dict[int, float]:
 
 def score_of(leaf: TextClause | DescriptionClause, number: int) -> float:
     if isinstance(leaf, DescriptionClause):
-        return BATCH.scores(leaf).get(number, 0.0)
-    counts, places = BATCH.counts(leaf), {"ti": (0,), "abs": (1,), "co": (2,), "jr": (3,), "org": (4,)}
+        return BATCH.descriptions.scores(leaf).get(number, 0.0)
+    counts, places = BATCH.texts.counts(leaf), {"ti": (0,), "abs": (1,), "co": (2,), "jr": (3,), "org": (4,)}
     found = {place: counts.get(place * 4 + number, 0) for place in places.get(leaf.field, (0, 1))}
     return relevance.WEIGHTS.score(found.pop(0, 0), sum(found.values()))
 
@@ -86,15 +86,6 @@ def test_matches_and_relevance_are_those_of_plain_arithmetic(written: str) -> No
     scored = {number: score for score, papers in found for number in bitsets.members(papers)}
     assert scored == plain_relevance(filter_) == BATCH.relevance(filter_, BATCH.matches(filter_))
     assert [score for score, _ in found] == sorted((score for score, _ in found), reverse=True)
-
-
-def test_a_description_with_many_scores_counts_as_one_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    filter_ = filter_parser.parse('about:"cups of tea for robots" OR cups OR about:"graph proofs"')
-    expected = PaperIndex(BATCH.papers).relevance(filter_, 0b1111)
-
-    monkeypatch.setattr(relevance, "MANY_SCORES", 1)
-
-    assert PaperIndex(BATCH.papers).relevance(filter_, 0b1111) == expected
 
 
 @pytest.mark.parametrize("text", ["(cups", "use:lab/nlp", "use:lab/nlp OR cups"])

@@ -25,7 +25,6 @@ from digest.publishing import publish_due
 from digest.site import links
 from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import recent_papers
 from tests.inbound.signed_replies import ADA, lookup, signed_reply
 from tests.support.mail_bodies import body_of
 from tests.support.shared_caches import CACHES
@@ -160,19 +159,6 @@ def test_an_unsubscribed_reader_sees_only_that(served, alice, unsubscribe_path, 
 @pytest.mark.parametrize("number", ["0", "99999", str(2**63), str(2**200)])
 def test_an_unknown_paper_gives_404(served, less_path, number):
     assert served.client.get(f"{less_path.rpartition('/')[0]}/{number}").status_code == 404
-
-
-def test_the_pages_of_many_papers_do_not_fill_the_memory(served, less_path, papers, knees, monkeypatch):
-    with served.context.read_session() as session:
-        index = recent_papers.recent_papers(session, served.context.caches, now=served.clock.now).index
-    served.client.get(f"{less_path}/more")
-    of_one_page = index.clauses_cached
-    monkeypatch.setattr(type(index).limit_results, "__defaults__", (of_one_page,))
-
-    for number in [*papers, *range(knees, knees + 20)]:
-        assert served.client.get(f"{less_path.rpartition('/')[0]}/{number}/more").status_code == 200
-
-    assert index.clauses_cached <= 3 * of_one_page
 
 
 def test_a_hidden_paper_is_gone_from_the_page(served, less_path, knees, now):

@@ -16,7 +16,6 @@ from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import Confirmation
 from digest.site import links
 from digest.subscribers import subscriber_rows
-from digest.topics import recent_papers
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms, library_upload, sign_up_form, topic_preview
 from tests.web.conftest import opened, path_of, settings_for
@@ -469,19 +468,6 @@ def test_the_limit_of_previews_is_for_each_network(served, now):
     assert topic_preview.is_allowed(caches, "198.51.100.0/24", now)
     assert topic_preview.is_allowed(caches, "192.0.2.0/24", now + timedelta(minutes=1))
     assert not topic_preview.is_allowed(caches, "203.0.113.0/24", now, cost=topic_preview.PER_MINUTE + 1)
-
-
-def test_many_filters_of_visitors_do_not_fill_the_memory(served, papers, monkeypatch):
-    with served.context.read_session() as session:
-        index = recent_papers.recent_papers(session, served.context.caches, now=served.clock.now).index
-    index.limit_results(most=0)
-    monkeypatch.setattr("digest.topics.paper_index.MAX_RESULTS", 50)
-    monkeypatch.setattr(type(index).limit_results, "__defaults__", (50,))
-
-    for number in range(60):
-        served.client.post("/preview", data={"filter": f"word{number} OR quiet{number}"})
-
-    assert index.clauses_cached < 60
 
 
 def test_a_sample_of_the_topics_can_be_seen_as_an_email(served, papers):

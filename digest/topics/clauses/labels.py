@@ -9,26 +9,20 @@ from digest.papers import identifiers, paper_record
 from digest.papers.paper_record import Announcement
 from digest.topics import arxiv_categories, language_detection
 from digest.topics.clauses.clause_error import ClauseError
-from digest.topics.filter_tree import (
-    AnnouncementClause,
-    CategoryClause,
-    IdClause,
-    LanguageClause,
-    SourceClause,
-)
+from digest.topics.filter_tree import LabelClause
 
 
-def category(value: str) -> CategoryClause:
+def category(value: str) -> LabelClause:
     """Return the clause for `cat:`, which matches papers in a category or an archive."""
     return _category_of(value, primary=False)
 
 
-def primary(value: str) -> CategoryClause:
+def primary(value: str) -> LabelClause:
     """Return the clause for `pcat:`, which matches papers by their primary category."""
     return _category_of(value, primary=True)
 
 
-def _category_of(value: str, *, primary: bool) -> CategoryClause:
+def _category_of(value: str, *, primary: bool) -> LabelClause:
     field = "pcat" if primary else "cat"
     lowered = value.strip().lower()
     name = lowered.removesuffix("*").removesuffix(".") if lowered.endswith(".*") else lowered
@@ -39,10 +33,8 @@ def _category_of(value: str, *, primary: bool) -> CategoryClause:
             suggestion=_after(field, arxiv_categories.suggestion(name)),
         )
     if code in arxiv_categories.ARCHIVES:
-        return CategoryClause(primary, (code.lower(),), is_archive=True, canonical=f"{field}:{code}")
-    return CategoryClause(
-        primary, arxiv_categories.names_of(code), is_archive=False, canonical=f"{field}:{code}"
-    )
+        return LabelClause(field, (f"{code.lower()}.*",), f"{field}:{code}")
+    return LabelClause(field, arxiv_categories.names_of(code), f"{field}:{code}")
 
 
 def _after(field: str, value: str | None) -> str | None:
@@ -52,7 +44,7 @@ def _after(field: str, value: str | None) -> str | None:
 _SCHEMES = re.compile(r"(?i)(arxiv|doi|pmid|pmcid|openalex|s2|corpusid):(.+)")
 
 
-def identifier(value: str) -> IdClause:
+def identifier(value: str) -> LabelClause:
     """Return the clause for `id:`, which matches a paper by its public id."""
     plain = value.strip()
     named = _SCHEMES.fullmatch(plain)
@@ -64,7 +56,7 @@ def identifier(value: str) -> IdClause:
     for scheme, bare in schemes:
         known = identifiers.normalised_id(scheme, bare)
         if known and '"' not in known[1] and known[1].isprintable():
-            return IdClause(known[1], f"id:{_quoted(known[1])}")
+            return LabelClause("id", (known[1].lower(),), f"id:{_quoted(known[1])}")
     raise ClauseError(
         "This is not an arXiv id, a DOI, a PubMed id or an OpenAlex id", suggestion="id:2401.01234"
     )
@@ -74,7 +66,7 @@ def _quoted(value: str) -> str:
     return value if re.fullmatch(r"[\w.:/+-]+", value) and value[-1] != ":" else f'"{value}"'
 
 
-def state(value: str) -> AnnouncementClause:
+def state(value: str) -> LabelClause:
     """Return the clause for `is:`, which matches papers by their kind of announcement."""
     lowered = value.strip().lower()
     if lowered not in set(Announcement):
@@ -83,18 +75,18 @@ def state(value: str) -> AnnouncementClause:
             "A paper is new, cross, replaced or withdrawn",
             suggestion=_after("is", close[0] if close else None),
         )
-    return AnnouncementClause(lowered, f"is:{lowered}")
+    return LabelClause("is", (lowered,), f"is:{lowered}")
 
 
-def source(value: str) -> SourceClause:
+def source(value: str) -> LabelClause:
     """Return the clause for `source:`, which matches papers by the source of the dumps that list them."""
     folded = " ".join(paper_record.fold(value).split())
     if not folded or '"' in folded or "*" in folded:
         raise ClauseError("Add the name of a source here", suggestion="source:arxiv")
-    return SourceClause(folded, f"source:{_quoted(folded)}")
+    return LabelClause("source", (folded,), f"source:{_quoted(folded)}")
 
 
-def language(value: str) -> LanguageClause:
+def language(value: str) -> LabelClause:
     """Return the clause for `lang:`, which matches papers in one language."""
     name = value.strip().lower().partition("-")[0]
     code = language_detection.NAMES.get(name)
@@ -104,4 +96,4 @@ def language(value: str) -> LanguageClause:
             f"A language is one of {' '.join(dict.fromkeys(language_detection.NAMES.values()))}",
             suggestion=_after("lang", language_detection.NAMES[close[0]] if close else None),
         )
-    return LanguageClause(code, f"lang:{code}")
+    return LabelClause("lang", (code,), f"lang:{code}")
