@@ -24,7 +24,7 @@ from digest.editions.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, next_digest, pauses
+from digest.subscribers import confirmation_letters, next_digest, pauses
 from digest.subscribers.subscriber_rows import schedule_of
 
 BATCH_READERS = 1_000
@@ -37,7 +37,7 @@ def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetim
     """
     restore_point.set_restore_point(session, now)
     letters = outbox.expire_open(session, RESTORED, now=now)
-    confirmations.skip_reminders(session, site, RESTORED, now=now)
+    confirmation_letters.skip_reminders(session, site, RESTORED, now=now)
     for table in (SignUp, Heartbeat, UnreadDump):
         session.execute(delete(table))
     return letters, expire_editions(session, made_at=made_at, now=now)

@@ -41,7 +41,7 @@ from digest.process import failpoints
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import still_reading, unsubscribe_and_undo
-from digest.subscribers.confirmations import ChoosePapers
+from digest.subscribers.welcome_letters import ChoosePapers
 
 log = logging.getLogger(__name__)
 

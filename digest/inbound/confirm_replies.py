@@ -18,8 +18,9 @@ from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.writer_checks import MailIgnored
 from digest.site import links
 from digest.subscribers import confirmations, unsubscribe_and_undo
-from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
+from digest.subscribers.confirmation_letters import confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK
+from digest.subscribers.welcome_letters import ChoosePapers
 
 
 def apply_reply(

@@ -14,7 +14,7 @@ from digest.letters.templates import Templates
 from digest.process.caches import Caches
 from digest.publishing import welcome_papers
 from digest.site.site_profile import Site
-from digest.subscribers.confirmations import ChoosePapers
+from digest.subscribers.welcome_letters import ChoosePapers
 
 MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None allows every domain
 NOBODY: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ from digest.monitoring.supervisor import Supervisor
 from digest.papers import expected_arrivals
 from digest.papers.catalog import queries
 from digest.papers.expected_arrivals import LateList
-from digest.subscribers import sign_up_counts
+from digest.subscribers import sign_up_limits
 
 #: The mail server is reported if it defers this many letters and the last attempt was within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
@@ -368,7 +368,7 @@ def failing_sources(session: Session) -> Iterator[Problem]:
 
 def slow_sign_ups(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if unanswered confirmations have reduced the rate of new confirmations to its minimum."""
-    if sign_up_counts.are_slow(session, now):
+    if sign_up_limits.counts(session, now).is_lowest:
         yield Problem(
             cause="slow-sign-ups",
             severity=Severity.FAILURE,

@@ -26,7 +26,7 @@ from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK
 from digest.publishing.reader_values import GatheredInputs, Reader
 from digest.site.site_profile import Site
-from digest.subscribers.confirmations import ChoosePapers, WelcomePapers
+from digest.subscribers.welcome_letters import ChoosePapers, WelcomePapers
 
 MAX_PAPERS = 3
 LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if the last day does not have enough

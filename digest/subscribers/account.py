@@ -17,12 +17,12 @@ from sqlalchemy.orm import Session
 from digest.db import Base
 from digest.db.tables.deliveries import Delivery, FollowupSent, Shown
 from digest.db.tables.subscribers import (
+    SUBSCRIBED,
     Consent,
     OperatorAct,
     SavedPaper,
     SettingsChange,
     Subscriber,
-    SubscriberState,
 )
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
@@ -31,7 +31,13 @@ from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, reader_settings, subscriber_rows, subscriber_topics
+from digest.subscribers import (
+    confirmations,
+    reader_settings,
+    subscriber_letters,
+    subscriber_rows,
+    subscriber_topics,
+)
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -39,21 +45,15 @@ ACCOUNT_LINK_LIFETIME = timedelta(hours=24)
 NEW_ADDRESS_LIFETIME = timedelta(hours=48)
 #: Maximum number of letters to new addresses that a subscriber can request within 24 hours.
 MAX_NEW_ADDRESSES = 3
-READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
     """Queue a letter with a new link to the subscriber's data, at most once an hour; return whether it was."""
-    number = outbox.queue_letter(
-        session,
-        letter=planned_letters.AccountLinkLetter(
-            subscriber_id=subscriber.id, hour=f"{now:%Y-%m-%d-%H}", contents={"made_at": int(now.timestamp())}
-        ),
-        subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
-        site=site,
-        now=now,
-        expires_at=now + ACCOUNT_LINK_LIFETIME,
+    letter = planned_letters.AccountLinkLetter(
+        subscriber_id=subscriber.id, hour=f"{now:%Y-%m-%d-%H}", contents={"made_at": int(now.timestamp())}
+    )
+    number = subscriber_letters.queue_letter(
+        session, site, subscriber, letter, now=now, expires_at=now + ACCOUNT_LINK_LIFETIME
     )
     return number is not None
 
@@ -98,16 +98,12 @@ def request_new_address(
     count = count_requests(session, subscriber, since=now - timedelta(hours=24))
     if count >= MAX_NEW_ADDRESSES:
         raise BadField("email", _("Too many requests. Try again tomorrow."))
-    outbox.queue_letter(
-        session,
-        letter=planned_letters.NewAddressLetter(
-            subscriber_id=subscriber.id, at=now, number=count, contents={"made_at": int(now.timestamp())}
-        ),
-        subscriber_id=subscriber.id,
-        email=address.email,
-        site=site,
-        now=now,
-        expires_at=now + NEW_ADDRESS_LIFETIME,
+    letter = planned_letters.NewAddressLetter(
+        subscriber_id=subscriber.id, at=now, number=count, contents={"made_at": int(now.timestamp())}
+    )
+    expires_at = now + NEW_ADDRESS_LIFETIME
+    subscriber_letters.queue_letter(
+        session, site, subscriber, letter, email=address.email, now=now, expires_at=expires_at
     )
 
 
@@ -130,7 +126,7 @@ def new_address_of_link(
         return None
     number, link_version, _made_at, email = found
     subscriber = session.get(Subscriber, number)
-    if subscriber is None or subscriber.state not in READABLE_STATES:
+    if subscriber is None or subscriber.state not in SUBSCRIBED:
         return None
     is_done = subscriber.email_key == addresses.fold_address(email)
     return (subscriber, email) if is_done or subscriber.link_version == link_version else None
@@ -167,21 +163,15 @@ def queue_notice_of_change(
 
     The new address is masked in the letter, since other people may read the old mailbox.
     """
-    outbox.queue_letter(
-        session,
-        letter=planned_letters.AddressChangedLetter(
-            subscriber_id=subscriber.id,
-            link_version=subscriber.link_version,
-            contents={
-                "made_at": int(now.timestamp()),
-                "moved_to": addresses.masked_address(subscriber.email),
-            },
-        ),
+    moved_to = addresses.masked_address(subscriber.email)
+    letter = planned_letters.AddressChangedLetter(
         subscriber_id=subscriber.id,
-        email=old,
-        site=site,
-        now=now,
-        expires_at=now + NEW_ADDRESS_LIFETIME,
+        link_version=subscriber.link_version,
+        contents={"made_at": int(now.timestamp()), "moved_to": moved_to},
+    )
+    expires_at = now + NEW_ADDRESS_LIFETIME
+    subscriber_letters.queue_letter(
+        session, site, subscriber, letter, email=old, now=now, expires_at=expires_at
     )
 
 

@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables.subscribers import OperatorAct, Subscriber, SubscriberState
+from digest.db.tables.subscribers import SUBSCRIBED, OperatorAct, Subscriber, SubscriberState
 from digest.errors import BadField
 from digest.site.site_profile import Site
 from digest.subscribers import (
@@ -17,7 +17,7 @@ from digest.subscribers import (
     subscriber_topics,
     undo_changes,
 )
-from digest.subscribers.confirmations import HAS_TOPICS, SignUpOutcome
+from digest.subscribers.confirmations import SignUpOutcome
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.unsubscribe_and_undo import mark_unsubscribed
 
@@ -77,7 +77,7 @@ def add_unconfirmed(
     may not get a confirmation, and BadField or BadFilter if another value is invalid.
     """
     known = subscriber_rows.find(session, email)
-    if known is not None and known.state in HAS_TOPICS:
+    if known is not None and known.state in SUBSCRIBED:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
     result = confirmations.request_subscription(session, site, email, requested=given, owner=owner, now=now)
     if result.outcome == SignUpOutcome.SUPPRESSED:

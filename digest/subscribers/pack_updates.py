@@ -11,7 +11,13 @@ from itertools import islice
 from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import (
+    SUBSCRIBED,
+    FilterRow,
+    ResolvedFilter,
+    Subscriber,
+    Subscription,
+)
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError
@@ -21,8 +27,6 @@ from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import PackVersions
 
 BATCH_LETTERS = 500  #: number of letters inserted by one statement
-#: States of the subscribers who get the letter about a new version, paused ones too.
-RECEIVING_STATES = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +117,7 @@ def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
     query = (
         select(func.count(distinct(Subscription.subscriber_id)))
         .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
-        .where(Subscription.filter_id.in_(ids), Subscriber.state.in_(RECEIVING_STATES))
+        .where(Subscription.filter_id.in_(ids), Subscriber.state.in_(SUBSCRIBED))
     )
     return session.scalar(query) or 0
 
@@ -125,7 +129,7 @@ def count_pack_users(session: Session) -> dict[str, int]:
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
         .join(ResolvedFilter, ResolvedFilter.filter_id == FilterRow.id)
         .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
-        .where(Subscriber.state.in_(RECEIVING_STATES))
+        .where(Subscriber.state.in_(SUBSCRIBED))
     )
     found: dict[str, set[int]] = defaultdict(set)
     for subscriber_id, canonical in session.execute(query):
@@ -188,7 +192,7 @@ def queue_pack_letters(
             Subscription.typed,
         )
         .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
-        .where(Subscription.filter_id.in_(by_filter), Subscriber.state.in_(RECEIVING_STATES))
+        .where(Subscription.filter_id.in_(by_filter), Subscriber.state.in_(SUBSCRIBED))
         .order_by(Subscription.subscriber_id, Subscription.position)
     )
     topics_by_subscriber = defaultdict(list)

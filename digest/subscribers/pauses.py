@@ -7,12 +7,12 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables.subscribers import SUBSCRIBED, StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField
 from digest.site.site_profile import Site
-from digest.subscribers import change_letters, next_digest, undo_changes
+from digest.subscribers import next_digest, subscriber_letters, undo_changes
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
@@ -23,7 +23,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
     """
     if until is not None and until <= now.astimezone(time_zones.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")
-    if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+    if subscriber.state not in SUBSCRIBED:
         return False
     subscriber.state = SubscriberState.PAUSED
     subscriber.paused_until = until
@@ -37,7 +37,7 @@ def pause_with_letter(
 ) -> None:
     """Pause a subscriber, or change a pause, and notify them by mail; do neither if they get no digests."""
     if pause(session, subscriber, until, now):
-        change_letters.queue_paused_letter(session, site, subscriber, now=now)
+        subscriber_letters.queue_paused_letter(session, site, subscriber, now=now)
 
 
 def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:

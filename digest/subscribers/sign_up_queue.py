@@ -8,7 +8,6 @@ Each network is stored only as a keyed hash, and only while its sign-ups wait or
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -17,17 +16,15 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.service_state import Observation
-from digest.db.tables.subscribers import Confirmation, SignUp, Subscriber, SubscriberState
+from digest.db.tables.subscribers import SUBSCRIBED, Confirmation, SignUp, Subscriber, SubscriberState
 from digest.delivery.limits import daily_counts
 from digest.errors import UsageError
 from digest.mail import addresses
 from digest.site.links import keyed_hash
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, invitations, preferences, subscriber_rows
+from digest.subscribers import confirmation_letters, confirmations, subscriber_rows
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
-from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
-from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +61,7 @@ def request(
     is invalid or its domain may not sign up, BadField or BadFilter if a requested setting is invalid, and
     UsageError if the network has too many sign-ups waiting.
     """
-    address = addresses.parse_address(email)
-    confirmations.check_policy(address.email, may_sign_up)
-    preferences.check(session, requested)
+    address = confirmations.check_request(session, email, requested, may_sign_up)
     row = {
         "email": address.email,
         "email_key": address.folded,
@@ -97,12 +92,10 @@ def request_proven(
     request must wait in the queue: if the address was sent a confirmation today, or the signing domain has
     too many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
-    address = addresses.parse_address(email)
-    confirmations.check_policy(address.email, may_sign_up)
-    preferences.check(session, requested)
-    network = proven_network(site, signed_by)
-    counts = counts_of_network(session, network, now)
-    if counts.unanswered >= limits.network_limit(network, counts, Recent(counts=limits.Counts())):
+    address = confirmations.check_request(session, email, requested, may_sign_up)
+    owner = addresses.registered_domain(signed_by)  # its subdomains cost nothing
+    network = f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{owner}')[:15]}"
+    if limits.has_reached_limit(session, network, now):
         return False
     result = confirmations.queue_sign_up_letter(
         session,
@@ -115,12 +108,6 @@ def request_proven(
         now=now,
     )
     return result.outcome is not confirmations.SignUpOutcome.CAPPED
-
-
-def proven_network(site: Site, domain: str) -> str:
-    """Return the network of a signing domain, whose subdomains cost nothing."""
-    owner = addresses.registered_domain(domain)
-    return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{owner}')[:15]}"
 
 
 def limit_waiting(session: Session, network: str) -> None:
@@ -157,7 +144,7 @@ def send_link_or_sign_up(
     if daily_counts.count_today(session, "links", network, most=most, now=now) is None:
         return False
     reader = subscriber_rows.find(session, email)
-    if reader is not None and reader.state in confirmations.HAS_TOPICS:
+    if reader is not None and reader.state in SUBSCRIBED:
         return confirmations.send_link(session, site, reader, now)
     is_pending = reader is not None and reader.state == SubscriberState.PENDING
     requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_GIVEN
@@ -180,52 +167,68 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
     Sign-ups that have waited for longer than MAX_WAIT are dropped.
     """
     forget_sign_ups(session, now)
-    lately = recent(session, now)
-    if not limits.confirmations_allowed(lately) or not are_waiting(session):
-        return 0
-    networks = counts_by_network(session, now)
-    chosen = limits.choose_next(
-        load_waiting(session, limits.blocked_networks(networks, lately), now), networks, lately
-    )
-    return sum(answer_request(session, site, one, now) for one in chosen)
+    counted = limits.counts(session, now)
+    allowed = limits.confirmations_allowed(session, now, counted)
+    chosen = next_sign_ups(session, now, is_lowest=counted.is_lowest)[:allowed] if allowed else ()
+    return sum(answer_request(session, site, number, now) for number in chosen)
 
 
-def load_waiting(session: Session, blocked: Collection[str], now: datetime) -> list[WaitingSignUp]:
-    """Return the waiting sign-ups from networks that may get confirmations now.
+def next_sign_ups(session: Session, now: datetime, *, is_lowest: bool) -> list[int]:
+    """Return the ids of the sign-ups that may get confirmations, in the order in which they get them.
 
-    The query itself leaves out blocked networks, since nearly all networks are blocked after a flood, and
-    addresses that were sent a confirmation in the last 24 hours: a later request gets its own letter.
+    The network with the fewest unanswered confirmations is served first, so a network that floods the queue waits
+    behind all others. An address is named once, even if several networks signed it up, and not within
+    24 hours of its last confirmation: a later request gets its own letter.
     """
     (_, day), *_ = limits.PER_ADDRESS
     was_sent = exists().where(
         Subscriber.email_key == SignUp.email_key,
         Confirmation.subscriber_id == Subscriber.id,
-        Confirmation.requested_settings != invitations.INVITED_MARK,
+        limits.IS_ASKED_FOR,
         Confirmation.made_at > now - day,
     )
-    rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(
-        SignUp.network.not_in(blocked), ~was_sent
+    counted = (
+        select(Confirmation.network, limits.UNANSWERED.label("unanswered"), limits.ANSWERED.label("answered"))
+        .where(Confirmation.made_at > now - limits.REMEMBERED_FOR, limits.BY_A_STRANGER)
+        .group_by(Confirmation.network)
+        .subquery()
     )
-    return [
-        WaitingSignUp(id=number, email_key=key, network=network)
-        for number, key, network in session.execute(rows)
-    ]
+    least = limits.PER_NETWORK_AT_LOWEST if is_lowest else limits.PER_NETWORK
+    place = func.row_number().over(partition_by=SignUp.network, order_by=SignUp.id)
+    turns = (
+        select(
+            SignUp.id,
+            SignUp.email_key,
+            SignUp.network,
+            (func.coalesce(counted.c.unanswered, 0) + place).label("turn"),
+            (func.coalesce(counted.c.answered, 0) * limits.CREDIT + least).label("most"),
+        )
+        .outerjoin(counted, counted.c.network == SignUp.network)
+        .where(~was_sent)
+        .subquery()
+        .c
+    )
+    may_go = (turns.turn <= turns.most) | (turns.network == limits.UNKNOWN)
+    first = dict[str, int]()
+    for number, key in session.execute(
+        select(turns.id, turns.email_key).where(may_go).order_by(turns.turn, turns.id)
+    ):
+        first.setdefault(key, number)
+    return list(first.values())
 
 
-def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
+def answer_request(session: Session, site: Site, number: int, now: datetime) -> bool:
     """Queue the letter for one sign-up, and return whether a letter was queued.
 
     Other sign-ups of the address wait for their own letters, so that each letter shows what its link confirms.
     """
-    taken = session.execute(
-        delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
-    )
-    row = taken.first()
+    columns = SignUp.email, SignUp.email_key, SignUp.network, SignUp.requested_settings
+    row = session.execute(delete(SignUp).where(SignUp.id == number).returning(*columns)).first()
     if row is None:  # another process has handled the sign-up
         return False
-    address = addresses.Address(email=row.email, folded=one.email_key)
+    address = addresses.Address(email=row.email, folded=row.email_key)
     result = confirmations.queue_sign_up_letter(
-        session, site, address, row.requested_settings, network=one.network, may_lift=True, now=now
+        session, site, address, row.requested_settings, network=row.network, may_lift=True, now=now
     )
     return result.outcome in {confirmations.SignUpOutcome.ASKED, confirmations.SignUpOutcome.KNOWN}
 
@@ -233,7 +236,7 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
 def remind_unconfirmed(session: Session, site: Site, now: datetime) -> None:
     """Queue the reminders that are due, and delete sign-ups that expired."""
     forget_sign_ups(session, now)
-    confirmations.queue_reminders(session, site, now)
+    confirmation_letters.queue_reminders(session, site, now)
 
 
 def forget_sign_ups(session: Session, now: datetime) -> None:

@@ -13,17 +13,15 @@ from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
-from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.db.tables.subscribers import SUBSCRIBED, StillReadingStep, Subscriber, SubscriberState
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.site.site_profile import Site
-from digest.subscribers import pauses, subscriber_rows
+from digest.subscribers import pauses, subscriber_letters, subscriber_rows
 
 DIGESTS_ASKING = 2  #: number of digests that ask the question before the letter is sent
 ANSWER_WITHIN = timedelta(days=14)  #: time to answer the letter before the digests are paused
 BATCH_READERS = 500  #: maximum number of readers that a run processes in each step (asking, mailing, pausing)
-ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 # ── activity ────────────────────────────────────────────────────────────────────────────────────
@@ -31,7 +29,7 @@ ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 def note_activity(session: Session, subscriber: Subscriber, *, now: datetime) -> None:
     """Record that a reader was active, so that they are not asked whether they still read."""
-    if subscriber.state in ACTIVE_STATES:
+    if subscriber.state in SUBSCRIBED:
         subscriber.last_active_at = now
         subscriber.still_reading_step = StillReadingStep.NONE
         subscriber.still_reading_at = None
@@ -93,17 +91,10 @@ def send_letters(session: Session, site: Site, *, now: datetime) -> None:
     )
     until = figures_in_words.day_in_words((now + ANSWER_WITHIN).date())
     for subscriber in readers_at(session, StillReadingStep.ASKED, asking >= DIGESTS_ASKING):
-        outbox.queue_letter(
-            session,
-            letter=planned_letters.StillReadingLetter(
-                subscriber_id=subscriber.id, day=now.date(), contents={"until": until}
-            ),
-            subscriber_id=subscriber.id,
-            email=subscriber.contact_email,
-            site=site,
-            now=now,
-            lane=Lane.BULK,
+        letter = planned_letters.StillReadingLetter(
+            subscriber_id=subscriber.id, day=now.date(), contents={"until": until}
         )
+        subscriber_letters.queue_letter(session, site, subscriber, letter, now=now, lane=Lane.BULK)
         subscriber.still_reading_step, subscriber.still_reading_at = StillReadingStep.LETTER, now
 
 

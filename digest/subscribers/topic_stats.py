@@ -10,14 +10,19 @@ from enum import StrEnum
 from sqlalchemy import Row, distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
-from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
+from digest.db.tables.subscribers import (
+    SUBSCRIBED,
+    FilterRow,
+    ResolvedFilter,
+    Subscriber,
+    Subscription,
+)
 from digest.errors import BadFilter
 from digest.papers.catalog import queries
 from digest.topics import filter_backtest, filter_parser, pack_resolution
 from digest.topics.paper_index import PaperIndex
 
 FULL_DIGEST = 10  #: maximum number of papers in a digest by default
-GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 class FilterHealth(StrEnum):
@@ -69,7 +74,7 @@ def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
         .join(Subscriber, Subscriber.id == Subscription.subscriber_id)
         .outerjoin(ResolvedFilter, ResolvedFilter.filter_id == FilterRow.id)
         .outerjoin(resolved, resolved.id == ResolvedFilter.resolved_filter_id)
-        .where(Subscriber.state.in_(GETS_DIGESTS))
+        .where(Subscriber.state.in_(SUBSCRIBED))
         .group_by(FilterRow.id, FilterRow.canonical, resolved.canonical)
     )
     yield from session.execute(query)

@@ -14,7 +14,7 @@ from digest.db.tables.subscribers import SettingsChange, Subscriber
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site.site_profile import Site
-from digest.subscribers import change_letters, preferences, reader_settings
+from digest.subscribers import preferences, reader_settings, subscriber_letters
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -147,7 +147,7 @@ def save_settings(
     preferences.edit(session, subscriber, given, now=now)
     number = record_change(session, subscriber, before, now=now)
     if number is not None:
-        change_letters.queue_changed_letter(session, site, subscriber, number, now=now)
+        subscriber_letters.queue_changed_letter(session, site, subscriber, number, now=now)
     return number is not None
 
 
@@ -163,9 +163,9 @@ def undo_with_letter(
     if undone:
         is_withdrawn = withdraw_change_letter(session, subscriber, now=now)
         earlier = find_change(session, subscriber, now=now)
-        is_reported = earlier is None or earlier.changed_at <= now - change_letters.SEND_AFTER
+        is_reported = earlier is None or earlier.changed_at <= now - subscriber_letters.SEND_AFTER
         if not (is_withdrawn and is_reported):
-            change_letters.queue_changed_letter(
+            subscriber_letters.queue_changed_letter(
                 session, site, subscriber, earlier.id if earlier else None, now=now
             )
     return undone

@@ -15,7 +15,7 @@ from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberSta
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.site.site_profile import Site
-from digest.subscribers import change_letters, next_digest
+from digest.subscribers import next_digest, subscriber_letters
 from digest.subscribers.subscriber_topics import clean_line
 
 UNDO_FOR = timedelta(days=30)
@@ -35,21 +35,14 @@ def unsubscribe(
         return False
     if subscriber.confirmed_at is None:
         return True
-    outbox.queue_letter(
-        session,
-        letter=planned_letters.GoodbyeLetter(subscriber_id=subscriber.id, day=now.date()),
-        subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
-        site=site,
-        now=now,
-        due_at=due_at,
-    )
+    letter = planned_letters.GoodbyeLetter(subscriber_id=subscriber.id, day=now.date())
+    subscriber_letters.queue_letter(session, site, subscriber, letter, now=now, due_at=due_at)
     return True
 
 
 def leave_with_undo(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
     """Unsubscribe a subscriber at once; an undo on the page withdraws the goodbye letter before it is sent."""
-    return unsubscribe(session, site, subscriber, now=now, due_at=now + change_letters.SEND_AFTER)
+    return unsubscribe(session, site, subscriber, now=now, due_at=now + subscriber_letters.SEND_AFTER)
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:

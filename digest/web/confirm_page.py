@@ -5,14 +5,21 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from digest.db.tables.subscribers import Confirmation, SubscriberState
+from digest.db.tables.subscribers import SUBSCRIBED, Confirmation, SubscriberState
 from digest.letters import cards
 from digest.letters.cards import Card, CardForm
 from digest.mail import addresses
 from digest.publishing import welcome_papers
 from digest.site import links
-from digest.subscribers import confirmations, next_digest, preferences, subscriber_topics
-from digest.subscribers.confirmations import Request as SubscriptionRequest
+from digest.subscribers import (
+    confirmation_letters,
+    confirmations,
+    next_digest,
+    preferences,
+    subscriber_topics,
+    welcome_letters,
+)
+from digest.subscribers.confirmation_letters import Request as SubscriptionRequest
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import example_words
 from digest.web import topic_preview
@@ -42,7 +49,7 @@ def confirmation_of_page(visit: Visit) -> Confirmation:
 def button_page(visit: Visit, confirmation: Confirmation, *, is_early: bool) -> Response:
     """Show the address, the topics, the hour, up to three papers on them, and the button that confirms."""
     subscriber = confirmations.subscriber_of(visit.session, confirmation)
-    asked = confirmations.request_of(visit.session, confirmation, subscriber)
+    asked = confirmation_letters.request_of(visit.session, confirmation, subscriber)
     return visit.page(
         "confirm",
         is_early=is_early,
@@ -94,11 +101,11 @@ def confirmed_page(visit: Visit, confirmation: Confirmation) -> Response:
     """Show when the first digest arrives; raise 410 if the subscriber has unsubscribed since confirming."""
     session = visit.session
     subscriber = confirmations.subscriber_of(session, confirmation)
-    if subscriber.state not in confirmations.HAS_TOPICS:
+    if subscriber.state not in SUBSCRIBED:
         raise HTTPException(410)
     is_active = subscriber.state == SubscriberState.ACTIVE
     reader = subscriber.id, subscriber.link_version
-    welcome = confirmations.welcome_of(session, confirmation)
+    welcome = welcome_letters.welcome_of(session, confirmation)
     return visit.page(
         "confirmed",
         email=addresses.readable_address(subscriber.email),

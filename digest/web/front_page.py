@@ -14,7 +14,7 @@ from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.papers.catalog import queries
-from digest.subscribers import sign_up_counts, sign_up_queue, subscriber_topics
+from digest.subscribers import sign_up_limits, sign_up_queue, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import example_topics
 from digest.topics.filter_registry import FilterRegistry
@@ -291,7 +291,7 @@ def sign_up(visit: Visit, form: SignUpForm) -> None:
 
 def show_sent(visit: Visit, form: SignUpForm) -> Response:
     """Show what to do next; the page is the same for every address."""
-    is_slow = sign_up_counts.are_slow(visit.session, visit.now)
+    is_slow = sign_up_limits.counts(visit.session, visit.now).is_lowest
     return visit.page("request_sent", email=form.email, form=form, is_slow=is_slow)
 
 

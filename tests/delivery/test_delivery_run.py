@@ -35,7 +35,7 @@ from digest.letters.templates import Templates
 from digest.process import gc_control
 from digest.publishing import digest_preview, publish_due
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, subscriber_rows
+from digest.subscribers import confirmation_letters, confirmations, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.plain_letters import plain_letter
@@ -690,7 +690,7 @@ def test_reminder_reaches_an_unconfirmed_subscriber(
     confirmations.request_subscription(session, site, "dora@example.org", now=now)
     mailbox = MemoryTransport()
     deliver(session, mailbox)
-    confirmations.queue_reminders(session, site, now + timedelta(hours=24))
+    confirmation_letters.queue_reminders(session, site, now + timedelta(hours=24))
 
     deliver(session, mailbox, after=timedelta(hours=24))
 

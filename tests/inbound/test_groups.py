@@ -28,6 +28,7 @@ from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
     account,
+    confirmation_letters,
     confirmations,
     erasure,
     operator_acts,
@@ -230,7 +231,7 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
 ) -> None:
     add_group(session, site, now)
     (question,) = deliver()
-    confirmations.queue_reminders(session, site, now + timedelta(hours=25))
+    confirmation_letters.queue_reminders(session, site, now + timedelta(hours=25))
 
     assert question["To"] == OWNER
     assert (

@@ -27,7 +27,7 @@ from digest.mail.dns_records import DnsUnavailable
 from digest.settings import load_settings
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, sign_up_counts, sign_up_queue, subscriber_rows
+from digest.subscribers import confirmations, sign_up_limits, sign_up_queue, subscriber_rows
 from tests.inbound.test_classification import opened
 from tests.support.waiting import HANG_SECONDS, current_time, wait_until
 
@@ -260,7 +260,7 @@ def test_a_proven_sign_up_is_sent_its_confirmation_at_once_even_at_the_lowest_pa
     receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     slow_down(session, now)
-    assert sign_up_counts.are_slow(session, now)
+    assert sign_up_limits.counts(session, now).is_lowest
 
     assert receive(signed(), "lab.uni.example").startswith("a sign-up, proven")
 
@@ -321,7 +321,7 @@ def test_proven_sign_ups_slow_nobody_down_and_an_owner_of_a_domain_causes_few(
 
     assert len(letters(session)) == 10
     assert waiting(session) == 20
-    assert sign_up_counts.counts(session, now).unanswered == 0
+    assert sign_up_limits.counts(session, now).unanswered == 0
 
 
 def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(receive: Receive, session: Session) -> None:

@@ -11,7 +11,7 @@ from digest.letters.templates import Templates
 from digest.publishing import welcome_papers
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
-from digest.subscribers.confirmations import WelcomePapers
+from digest.subscribers.welcome_letters import WelcomePapers
 from tests.support.publishing_world import PublishingWorld, at
 
 ALICE = "alice@example.org"

@@ -21,7 +21,14 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, erasure, operator_acts, subscriber_rows, unsubscribe_and_undo
+from digest.subscribers import (
+    confirmation_letters,
+    confirmations,
+    erasure,
+    operator_acts,
+    subscriber_rows,
+    unsubscribe_and_undo,
+)
 from digest.subscribers.confirmations import SignUpOutcome
 from digest.subscribers.csv_import import import_list
 from digest.subscribers.csv_import.csv_rows import CsvRows
@@ -128,7 +135,7 @@ def test_no_reminder_follows_an_invitation(
     load(DORA)
     deliver()
 
-    assert confirmations.queue_reminders(session, site, now + 2 * DAY) == 0
+    assert confirmation_letters.queue_reminders(session, site, now + 2 * DAY) == 0
 
 
 def test_invitations_go_out_one_a_minute_and_the_next_list_follows(

@@ -26,6 +26,7 @@ from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
 from digest.site import links
 from digest.subscribers import (
+    confirmation_letters,
     confirmations,
     erasure,
     next_digest,
@@ -212,7 +213,7 @@ def test_a_confirmation_expires_in_48_hours(session, site, bob, now):
 
 def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(session, site, bob, now):
     remind = [
-        confirmations.queue_reminders(session, site, now + timedelta(hours=hours))
+        confirmation_letters.queue_reminders(session, site, now + timedelta(hours=hours))
         for hours in (23, 24, 25, 47, 49)
     ]
 
@@ -228,16 +229,16 @@ def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(sess
 
 
 def test_repeated_sign_ups_cause_one_reminder_in_all(session, site, bob, now):
-    confirmations.queue_reminders(session, site, now + timedelta(hours=25))
+    confirmation_letters.queue_reminders(session, site, now + timedelta(hours=25))
     confirmations.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
 
-    assert confirmations.queue_reminders(session, site, now + timedelta(hours=51)) == 0
+    assert confirmation_letters.queue_reminders(session, site, now + timedelta(hours=51)) == 0
 
 
 def test_a_confirmed_reader_gets_no_reminder(session, site, bob, now):
     confirmations.confirm(session, site, bob[1], now + timedelta(hours=1))
 
-    assert confirmations.queue_reminders(session, site, now + timedelta(hours=25)) == 0
+    assert confirmation_letters.queue_reminders(session, site, now + timedelta(hours=25)) == 0
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])

@@ -24,9 +24,10 @@ from digest.monitoring import alarm_letters, problems
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
+    confirmation_letters,
     confirmations,
     erasure,
-    sign_up_counts,
+    sign_up_limits,
     sign_up_queue,
     subscriber_rows,
     subscriber_topics,
@@ -34,7 +35,7 @@ from digest.subscribers import (
 )
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
+from digest.subscribers.sign_up_limits import Counts
 from tests.support.shared_caches import CACHES
 
 on_both = pytest.mark.postgresql  #: of the tests whose statements may differ
@@ -130,7 +131,7 @@ def test_a_flood_causes_few_letters_and_others_get_theirs_within_five_minutes(
             for email, network in honest.items():
                 sign_up(email, network=network, after=moment)
         tick(moment)
-        confirmations.queue_reminders(session, site, now + moment)
+        confirmation_letters.queue_reminders(session, site, now + moment)
         for email, number in session.execute(
             select(Subscriber.email, Confirmation.id)
             .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
@@ -194,13 +195,13 @@ def test_at_the_lowest_pace_reminders_stop_and_the_operator_gets_one_letter(
 ) -> None:
     for number in range(200):
         sign_up(f"victim-{number}@else.example", network=f"10.0.{number}.0/24")
-    assert not sign_up_counts.are_slow(session, now)
+    assert not sign_up_limits.counts(session, now).is_lowest
     for turn in range(200):
         tick(turn * 10 * SECOND)
     late = now + 24 * HOUR + HOUR
 
-    assert sign_up_counts.are_slow(session, late)
-    assert confirmations.queue_reminders(session, site, late) == 0
+    assert sign_up_limits.counts(session, late).is_lowest
+    assert confirmation_letters.queue_reminders(session, site, late) == 0
     found = [one for one in problems.find_problems(session, now=late) if one.cause == "slow-sign-ups"]
     assert len(found) == 1
     for _ in range(2):
@@ -214,38 +215,48 @@ def test_confirmations_requested_by_the_operator_do_not_lower_the_pace(
     for number in range(200):
         confirmations.request_subscription(session, site, f"reader-{number}@uni.example", now=now)
 
-    assert not sign_up_counts.are_slow(session, now)
+    assert not sign_up_limits.counts(session, now).is_lowest
 
 
 # ── who is next ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_network_with_the_fewest_unanswered_confirmations_is_next() -> None:
-    waiting = [WaitingSignUp(id=n, email_key=f"{n}@a", network="flood") for n in range(20)]
-    waiting += [
-        WaitingSignUp(id=30, email_key="30@b", network="quiet"),
-        WaitingSignUp(id=31, email_key="31@c", network="new"),
-    ]
-    networks = {"flood": Counts(unanswered=2), "quiet": Counts(unanswered=1)}
+@on_both
+def test_the_network_with_the_fewest_unanswered_confirmations_is_next(
+    session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for network, count in (("flood", 2), ("quiet", 1)):
+        for number in range(count):
+            sign_up(f"{network}-{number}@else.example", network=network)
+    assert tick() == 3
+    for number in range(20):
+        sign_up(f"victim-{number}@else.example", network="flood")
+    sign_up("quiet@uni.example", network="quiet")
+    sign_up("new@uni.example", network="new")
 
-    chosen = limits.choose_next(waiting, networks, Recent(counts=Counts(unanswered=3)))
+    assert tick(MINUTE) == 10
 
-    assert [one.id for one in chosen] == [31, 30, *range(8)]  # and the flood has ten
+    flood = [f"victim-{number}@else.example" for number in range(8)]  # and two that are unanswered
+    assert letters(session)[3:] == ["new@uni.example", "quiet@uni.example", *flood]
 
 
-def test_an_address_requested_by_several_networks_is_chosen_once() -> None:
-    waiting = [WaitingSignUp(id=n, email_key="ada", network=f"{n}") for n in range(5)]
+def test_an_address_requested_by_several_networks_gets_one_letter(
+    session: Session, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for number in range(5):
+        sign_up(ADA, network=f"{number}")
 
-    assert [one.id for one in limits.choose_next(waiting, {}, Recent(counts=Counts()))] == [0]
+    assert tick() == 1
+    assert letters(session) == [ADA]
 
 
 def test_the_pace_falls_with_unanswered_confirmations_and_never_reaches_zero() -> None:
-    paces = [limits.per_minute(Counts(unanswered=number)) for number in range(2000)]
+    paces = [Counts(unanswered=number).per_minute for number in range(2000)]
 
     assert paces[:51] == [60] * 51
     assert paces == sorted(paces, reverse=True)
     assert (paces[100], paces[200], paces[1000]) == (5, 2.5, 0.5)
-    assert limits.per_minute(Counts(unanswered=1000, answered=480)) == 60
+    assert Counts(unanswered=1000, answered=480).per_minute == 60
 
 
 # ── a request ───────────────────────────────────────────────────────────────────────────────────
@@ -287,8 +298,8 @@ def test_each_request_gets_its_own_letter_one_a_day_and_its_link_confirms_it(
 
     first, second = session.scalars(select(Confirmation).order_by(Confirmation.id)).all()
     ada = subscriber_rows.get(session, ADA)
-    assert "Robots" in str(confirmations.request_of(session, first, ada))
-    assert "Whales" in str(confirmations.request_of(session, second, ada))
+    assert "Robots" in str(confirmation_letters.request_of(session, first, ada))
+    assert "Whales" in str(confirmation_letters.request_of(session, second, ada))
 
     def topics_after(confirmation: Confirmation) -> tuple[list[str], str]:
         token = links.sign_token(site, "confirm", str(confirmation.id))
@@ -446,7 +457,7 @@ def test_a_suppressed_address_gets_one_confirmation_in_30_days_and_no_reminder(
     for day in range(1, 32):
         sign_up(ADA, after=day * DAY)
         tick(day * DAY)
-        confirmations.queue_reminders(session, site, now + day * DAY)
+        confirmation_letters.queue_reminders(session, site, now + day * DAY)
         got += [day for _ in sent(day * DAY)]
 
     assert got == [1, 31]

@@ -23,6 +23,10 @@ class SubscriberState(StrEnum):
     UNSUBSCRIBED = "unsubscribed"  #: the address gets no digests, only a goodbye letter and replies
 
 
+#: The states of subscribers who have confirmed and not unsubscribed since.
+SUBSCRIBED = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
+
+
 class StillReadingStep(IntEnum):
     """The steps of asking a long-inactive reader whether they still read their digests."""
 

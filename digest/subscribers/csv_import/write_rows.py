@@ -19,6 +19,7 @@ from digest.bounces import opt_outs, suppressions
 from digest.bounces.opt_outs import OptOutKind
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.subscribers import (
+    SUBSCRIBED,
     Consent,
     FilterRow,
     OperatorAct,
@@ -43,7 +44,6 @@ from digest.topics import filter_registry
 
 UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so that no address is repeated
 
-CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 SUBSCRIBER_TABLE: Any = Subscriber.__table__
 SUBSCRIPTION_TABLE: Any = Subscription.__table__
@@ -229,7 +229,7 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     state.report.note_added(row.address.email for _, row, _ in added)
     muted = {number: row.muted or frozenset() for number, row, _ in added}
     insert_topics(state.session, {number: topics for number, _, topics in added}, muted)
-    insert_consents(state, {number: row for number, row, _ in added if row.state in CONSENTING_STATES})
+    insert_consents(state, {number: row for number, row, _ in added if row.state in SUBSCRIBED})
     record_acts(state, ids.values(), "added by an import")
     invite_new(
         state,
@@ -252,7 +252,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
         **reader_settings.columns_of({**reader_settings.defaults(), **row.texts}),
         "state": row.state,
         "paused_until": row.paused_until if row.state == SubscriberState.PAUSED else None,
-        "confirmed_at": min(row.confirmed_at or now, now) if row.state in CONSENTING_STATES else None,
+        "confirmed_at": min(row.confirmed_at or now, now) if row.state in SUBSCRIBED else None,
         "unsubscribed_at": now if row.state == SubscriberState.UNSUBSCRIBED else None,
     }
 
