@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from digest.letters.dkim_signing import Signer
     from digest.letters.dkim_verification import Lookup
     from digest.letters.templates import Templates
+    from digest.publishing.publication import Publication
 
 Clock = Callable[[], datetime]
 
@@ -57,6 +58,12 @@ class AppContext:
 
         overrides = self.settings.template_overrides
         return self.caches.get_or_make("templates", overrides, lambda: Templates(templates_dir(), overrides))
+
+    def publication(self, session: Session, now: datetime) -> Publication:
+        """Return what the digests of this moment are made from."""
+        from digest.publishing.publication import Publication
+
+        return Publication(session, site=self.site, templates=self.templates, caches=self.caches, now=now)
 
     @cached_property
     def public_rules(self) -> PublicRules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from time import sleep
 
@@ -45,9 +45,7 @@ def publish() -> None:
     """Prepare the content of the due digests (the press), and enqueue a task for every few subscriber chunks."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
-        press = publish_due.prepare_press(
-            session, site=context.site, templates=context.templates, caches=context.caches, now=now
-        )
+        press = publish_due.prepare_press(context.publication(session, now))
         size = CHUNKS_PER_TASK * publish_due.CHUNK_SUBSCRIBERS
         starts = due_readers.chunk_starts(session, now, size=size) if press else []
     for after_id in starts:
@@ -60,17 +58,12 @@ def publish_chunks(press_name: str, after_id: int | None, now: str) -> None:
     context = app_context()
     with context.write_session() as session:
         press = press_store.load_press(session, press_name, context.caches)
+        publication = replace(context.publication(session, datetime.fromisoformat(now)), fixed_press=press)
         for _ in range(CHUNKS_PER_TASK):
             if after_id is None or is_stopping():
                 break
             published, after_id = chunk_of_digests.publish_chunk(
-                session,
-                press,
-                site=context.site,
-                caches=context.caches,
-                after_id=after_id,
-                limit=publish_due.CHUNK_SUBSCRIBERS,
-                now=datetime.fromisoformat(now),
+                publication, after_id=after_id, limit=publish_due.CHUNK_SUBSCRIBERS
             )
             if published.queued:
                 log.info("digests published: %d", published.queued)

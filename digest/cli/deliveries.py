@@ -262,12 +262,10 @@ def why(
 
     if paper is not None and edition is not None:
         raise BadField("--edition", "name a paper or an edition, not both.")
-    asked: dict[str, Any] = {"site": work.site, "email": email, "now": now}
     if paper is None:
-        answer = missing_edition.why_edition(work.session, edition=edition, **asked)
-    else:
-        context = work.context
-        answer = explain_paper.why(
-            work.session, templates=context.templates, caches=context.caches, reference=paper, **asked
+        answer = missing_edition.why_edition(
+            work.session, site=work.site, email=email, edition=edition, now=now
         )
+    else:
+        answer = explain_paper.why(work.context.publication(work.session, now), email, paper)
     return CommandResult(answer.json, (answer.verdict, [f"  {line}" for line in answer.lines]))

@@ -51,15 +51,7 @@ def preview(work: Workspace, email: Email, out: OutDir, now: Now = CLOCK) -> Com
     """
     from digest.publishing import digest_preview
 
-    made = digest_preview.preview(
-        work.session,
-        site=work.site,
-        templates=work.context.templates,
-        caches=work.context.caches,
-        signers=work.context.signers,
-        email=email,
-        now=now,
-    )
+    made = digest_preview.preview(work.context.publication(work.session, now), email, work.context.signers)
     write_letter(out, "digest", made)
     text = json.dumps(made.json, ensure_ascii=False, indent=2, default=terminal.json_value)
     (out / "digest.json").write_text(text + "\n", encoding="utf-8")
@@ -109,14 +101,7 @@ def write_dry_run(work: Opened, out: Path, now: datetime) -> CommandResult:
 
     context, letters = work.context, list[dict[str, Any]]()
     with work.reading() as session:
-        for result, made in dry_run.dry_run(
-            session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            signers=context.signers,
-            now=now,
-        ):
+        for result, made in dry_run.dry_run(context.publication(session, now), context.signers):
             letters.append(asdict(result))
             if result.file:
                 write_letter(out, result.file, made)
@@ -223,14 +208,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
         sign_up_queue.send_confirmations(session, context.site, now)
         sign_up_queue.remind_unconfirmed(session, context.site, now)
         still_reading.take_steps(session, context.site, after=context.settings.keep.inactive, now=now)
-        report = compose_due(
-            session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            now=now,
-            progress=show_published,
-        )
+        report = compose_due(context.publication(session, now), show_published)
     return asdict(report)
 
 

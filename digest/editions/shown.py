@@ -39,11 +39,11 @@ PRUNED_READERS = 100  #: number of readers whose old rows are deleted in one tra
 ShownPapers = tuple[int, int, Sequence[int]]  #: (subscriber id, delivery id, paper ids)
 
 
-def record_new(session: Session, shown_papers: Sequence[ShownPapers], *, shown_on: date) -> None:
+def record_new(session: Session, shown_papers: Iterable[tuple[*ShownPapers, date]]) -> None:
     """Record the papers of new digests; raise IntegrityError if a reader was already shown one of the papers."""
     rows = [
         {"subscriber_id": reader, "delivery_id": delivery, "paper_id": paper, "shown_on": shown_on}
-        for reader, delivery, papers in shown_papers
+        for reader, delivery, papers, shown_on in shown_papers
         for paper in papers
     ]
     db.load_rows(session, Shown, rows)

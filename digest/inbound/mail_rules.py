@@ -57,13 +57,7 @@ def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
 
     def prepare_welcome() -> ChoosePapers:
         with context.read_session() as session:
-            return welcome_papers.welcome_chooser(
-                session,
-                site=context.site,
-                templates=context.templates,
-                caches=context.caches,
-                now=context.clock(),
-            )
+            return welcome_papers.welcome_chooser(context.publication(session, context.clock()))
 
     return MailRules(
         may_sign_up=context.settings.signup,

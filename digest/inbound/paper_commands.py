@@ -12,6 +12,7 @@ from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
 from digest.papers.catalog import queries
 from digest.papers.paper_record import Paper
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyCause
 from digest.site import links
@@ -63,15 +64,14 @@ def explained(request: ReaderRequest, paper: Paper) -> str:
     """Return the title of a paper, and why the reader did or did not get it."""
     if request.rules.templates is None:
         return match_sentence(request, paper)
-    found = why(
+    publication = Publication(
         request.session,
         site=request.site,
         templates=request.rules.templates,
         caches=request.rules.caches,
-        email=request.subscriber.email,
-        reference=str(paper.id),
         now=request.now,
     )
+    found = why(publication, request.subscriber.email, str(paper.id))
     is_shown = found.json["cause"] == WhyCause.SHOWN
     said = [match_sentence(request, paper), "" if is_shown else found.verdict]
     return f"{cards.display_title(paper)}: {' '.join(filter(None, said))}"

@@ -9,10 +9,9 @@ decided, and writes nothing.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -24,19 +23,15 @@ from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
-from digest.letters.press.press_value import Press
 from digest.process import failpoints, gc_control
-from digest.process.caches import Caches
 from digest.publishing import nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, schedule_status_of
-from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
-from digest.publishing.match_index import MatchIndex
+from digest.publishing.due_readers import lock_due_readers
 from digest.publishing.missed_editions import record_missed_editions
+from digest.publishing.publication import Publication, gather_inputs
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader
 from digest.site.site_profile import Site
 
-#: Number of readers whose digests are decided and then written together.
-SUBSCRIBERS_PER_WRITE = 500
 #: Maximum attempts per chunk; an attempt fails only if another process writes a letter at the same time.
 MAX_CONFLICTS = 5
 
@@ -57,193 +52,130 @@ class PublishReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriberChunk:
-    """A chunk of due readers, and the values needed to decide their digests."""
-
-    match_index: MatchIndex
-    gathered: GatheredInputs
-    #: The state of each reader's schedule at `now`, keyed by subscriber id.
-    slots: Mapping[int, ScheduleStatus]
-    site: Site
-    now: datetime
-
-
 def publish_chunk(
-    session: Session,
-    press: Press,
-    *,
-    site: Site,
-    caches: Caches,
-    after_id: int,
-    limit: int = 500,
-    now: datetime,
+    publication: Publication, *, after_id: int, limit: int = 500
 ) -> tuple[PublishReport, int | None]:
     """Publish the next due subscribers after `after_id`; return the counts and the last subscriber's id.
 
     The returned id is None when no due subscriber is left. Commits.
     """
-    match_index, conflicts = match_index_of(session, press, caches), 0
+    conflicts = 0
     while True:
         try:
             with gc_control.gc_paused():
-                return publish_once(
-                    session,
-                    match_index,
-                    site=site,
-                    after_id=after_id,
-                    limit=limit,
-                    now=now,
-                    conflicts=conflicts,
-                )
+                return publish_once(publication, after_id=after_id, limit=limit, conflicts=conflicts)
         except IntegrityError:
-            session.rollback()
+            publication.session.rollback()
             conflicts += 1
             if conflicts == MAX_CONFLICTS:
                 raise
 
 
 def publish_once(
-    session: Session,
-    match_index: MatchIndex,
-    *,
-    site: Site,
-    after_id: int,
-    limit: int,
-    now: datetime,
-    conflicts: int,
+    publication: Publication, *, after_id: int, limit: int, conflicts: int
 ) -> tuple[PublishReport, int | None]:
     """Try to publish the next chunk; `conflicts` is the number of attempts that failed.
 
     The values of the chunk are freed when this function returns. The garbage collector is enabled only
     afterwards, so it does not traverse them.
     """
+    session, now = publication.session, publication.now
     db.commit_asynchronously(session)
-    gathered = gather_inputs(
-        session, match_index, lock_due_readers(session, after_id=after_id, limit=limit, now=now), now
-    )
-    if not gathered.readers:
+    readers = lock_due_readers(session, after_id=after_id, limit=limit, now=now)
+    if not readers:
         session.commit()
         return PublishReport(), None
+    gathered = gather_inputs(publication, readers)
     # A reader with a promise has not got that edition, unless another run decides it concurrently.
-    unsure = [reader.id for reader in gathered.readers if conflicts or reader.next_due_at is None]
+    unsure = [reader.id for reader in readers if conflicts or reader.next_due_at is None]
     decided = outbox.decided_editions(session, unsure, now) if unsure else {}
     slots = {
-        reader.id: schedule_status_of(reader, now, decided.get(reader.id, frozenset()))
-        for reader in gathered.readers
+        reader.id: schedule_status_of(reader, now, decided.get(reader.id, frozenset())) for reader in readers
     }
-    chunk = SubscriberChunk(match_index, gathered, slots, site, now)
-    published = decide_and_write(session, chunk)
+    published = decide_and_write(session, publication.site, gathered, slots)
     failpoints.reach("chunk-written")
     session.commit()
     failpoints.reach("chunk-published")
-    return published, gathered.readers[-1].id
+    return published, readers[-1].id
 
 
-def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
-    """Decide and write all digests of the chunk.
+def decide_and_write(
+    session: Session, site: Site, gathered: GatheredInputs, slots: Mapping[int, ScheduleStatus]
+) -> PublishReport:
+    """Decide and write all digests of the chunk; `slots` are the states of the schedules by subscriber id.
 
     Raises IntegrityError if a reader already has the edition, or if another letter showed the reader one of
     the papers at the same time. Both conflicts are too rare to be checked in advance.
     """
-    readers, new = chunk.gathered.readers, dict[int, Decision]()
-    delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
-    for start in range(0, len(readers), SUBSCRIBERS_PER_WRITE):
-        new |= write_digests(session, chunk, readers[start : start + SUBSCRIBERS_PER_WRITE], delivery_ids)
-    expired = record_missed_editions(session, chunk.gathered.readers, chunk.slots, now=chunk.now)
-    write_nothing_today_and_followups(session, chunk, new)
-    queued = sum(bool(one.digest.sections) for one in new.values())
-    return PublishReport(
-        due=len(new) + expired,
-        queued=queued,
-        empty=len(new) - queued,
-        expired=expired,
-    )
-
-
-def write_digests(
-    session: Session, chunk: SubscriberChunk, readers: Sequence[Reader], delivery_ids: Iterator[int]
-) -> dict[int, Decision]:
-    """Decide and write the digests of these readers; return the decisions, keyed by delivery id."""
-    match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
-    decisions = [
-        decide_digest(match_index, gathered, reader, edition, now)
-        for reader in readers
-        if (edition := slots[reader.id].due) is not None
-    ]
-    new = {number: one for one, number in zip(decisions, delivery_ids, strict=False)}
-    rows = [delivery_row(number, one, match_index.press, now) for number, one in new.items()]
-    shared = {"key_id": chunk.site.signing_key_id, "dated_at": now, "covers_to": now}
-    outbox.queue_new_digests(session, rows, shared=shared)
+    due = [(reader, slots[reader.id].due) for reader in gathered.readers]
+    decisions = [decide_digest(gathered, reader, edition) for reader, edition in due if edition is not None]
+    new = dict(zip(outbox.reserve_ids(session, len(decisions)), decisions, strict=True))
+    shared = {"key_id": site.signing_key_id, "dated_at": gathered.now}
+    outbox.queue_new_digests(session, [delivery_row(*one, gathered) for one in new.items()], shared=shared)
     failpoints.reach("digests-written")
-    write_shown(session, new)
-    changes = {one.id: subscriber_changes(one, slots[one.id], now) for one in readers}
+    shown.record_new(
+        session,
+        [
+            (one.reader.id, number, one.digest.papers, one.edition.day)
+            for number, one in new.items()
+            if one.digest.sections
+        ],
+    )
+    changes = {one.id: subscriber_changes(one, slots[one.id], gathered.now) for one in gathered.readers}
     for one in decisions:
-        changes[one.reader.id] |= decision_changes(one, match_index, now)
+        changes[one.reader.id] |= decision_changes(one, gathered)
     db.update_many(session, Subscriber, list(changes.values()))
-    return new
+    expired = record_missed_editions(session, gathered.readers, slots, now=gathered.now)
+    write_nothing_today_and_followups(session, site, gathered, slots, new)
+    queued = sum(bool(one.digest.sections) for one in decisions)
+    return PublishReport(due=len(new) + expired, queued=queued, empty=len(new) - queued, expired=expired)
 
 
-def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
+def delivery_row(number: int, decision: Decision, gathered: GatheredInputs) -> dict[str, Any]:
     """Return the delivery row that stores the decision.
 
     Columns with the same value in all rows of the chunk are left out.
     """
-    reader, edition = decision.reader, decision.edition
+    reader, edition, checked = decision.reader, decision.edition, decision.digest.checked
     is_empty = not decision.digest.sections
+    nothing = f"{plurals.count(checked, 'paper')} checked, none matched" if checked else "no new papers"
     return {
         "id": number,
         "subscriber_id": reader.id,
         "email": reader.email,
         "edition": edition.name,
         "decision": decision.digest.to_json(),
-        "press": None if is_empty else press.name,
+        "press": None if is_empty else gathered.match_index.press.name,
         "covers_from": decision.covers_from,
         "covers_paper_id": reader.considered_paper_id,
         "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
-        "reason": empty_reason(decision) if is_empty else "",
+        "reason": nothing if is_empty else "",
         "due_at": edition.due_at,
         "expires_at": edition.closes_at,
-        "settled_at": now if is_empty else None,
+        "settled_at": gathered.now if is_empty else None,
     }
 
 
-def empty_reason(decision: Decision) -> str:
-    """Return the reason why the edition has no papers."""
-    checked = decision.digest.checked
-    return f"{plurals.count(checked, 'paper')} checked, none matched" if checked else "no new papers"
-
-
-def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
-    """Record, for each new delivery, that its reader was shown its papers."""
-    by_day: dict[date, list[shown.ShownPapers]] = defaultdict(list)
-    for number, one in new.items():
-        if one.digest.sections:
-            by_day[one.edition.day].append((one.reader.id, number, one.digest.papers))
-    for day, some in by_day.items():
-        shown.record_new(session, some, shown_on=day)
-
-
 def write_nothing_today_and_followups(
-    session: Session, chunk: SubscriberChunk, new: Mapping[int, Decision]
+    session: Session,
+    site: Site,
+    gathered: GatheredInputs,
+    slots: Mapping[int, ScheduleStatus],
+    new: Mapping[int, Decision],
 ) -> None:
     """Write the nothing-today letters, and record in which letter each update was sent."""
-    without_digest = {one.reader.id for one in new.values() if nothing_today.needs_letter(one, chunk.now)}
-    due_letters = [
-        (one, chunk.slots[one.reader.id].upcoming.due_at)
-        for one in new.values()
-        if one.reader.id in without_digest
-    ]
-    letters = nothing_today.queue_nothing_today_letters(
-        session, chunk.match_index, chunk.gathered, due_letters, site=chunk.site, now=chunk.now
-    )
-    db.update_many(session, Subscriber, [{"id": number, "last_mail_at": chunk.now} for number in letters])
+    now = gathered.now
+    without_digest = [one for one in new.values() if nothing_today.needs_letter(one, now)]
+    due_letters = [(one, slots[one.reader.id].upcoming.due_at) for one in without_digest]
+    letters = nothing_today.queue_nothing_today_letters(session, gathered, due_letters, site=site)
+    db.update_many(session, Subscriber, [{"id": number, "last_mail_at": now} for number in letters])
+    got_letter = {one.reader.id for one in without_digest}
     sent_followups = [
         (one.reader.id, letters.get(one.reader.id, number), one.pending.news)
         for number, one in new.items()
-        if one.pending is not None and (one.digest.sections or one.reader.id in without_digest)
+        if one.pending is not None and (one.digest.sections or one.reader.id in got_letter)
     ]
-    pending_updates.record_followups(session, sent_followups, now=chunk.now)
+    pending_updates.record_followups(session, sent_followups, now=now)
 
 
 def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:
@@ -266,13 +198,11 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
     }
 
 
-def decision_changes(decision: Decision, match_index: MatchIndex, now: datetime) -> dict[str, Any]:
+def decision_changes(decision: Decision, gathered: GatheredInputs) -> dict[str, Any]:
     """Return the columns that a new decision changes, so that the next digest considers only later papers."""
-    changes: dict[str, Any] = {
+    return {
         "is_resumed": False,
-        "considered_until": now,
-        "considered_paper_id": match_index.last_id,
+        "considered_until": gathered.now,
+        "considered_paper_id": gathered.match_index.last_id,
+        **({"last_mail_at": gathered.now} if decision.digest.sections else {}),
     }
-    if decision.digest.sections:
-        changes["last_mail_at"] = now
-    return changes

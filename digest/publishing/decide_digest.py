@@ -21,9 +21,8 @@ from digest.editions.compose import (
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.papers.bitsets import bitset_of
-from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, LONGEST_LOOK, ConsideredUntil, start_of_day
-from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic
+from digest.publishing.reader_values import Decision, GatheredInputs, Reader
 
 #: The first digest after a pause is called a catch-up if it covers at least this time.
 CATCH_UP_AFTER = timedelta(days=3)
@@ -55,22 +54,16 @@ def schedule_status_of(
     return cached_status(*schedule, reader.next_due_at, now, decided)
 
 
-def decide_digest(
-    match_index: MatchIndex,
-    gathered: GatheredInputs,
-    reader: Reader,
-    edition: Edition,
-    now: datetime,
-) -> Decision:
+def decide_digest(gathered: GatheredInputs, reader: Reader, edition: Edition) -> Decision:
     """Decide the content of this reader's edition, for a real run, a preview or a dry run."""
+    match_index, now = gathered.match_index, gathered.now
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
-    topics = gathered.topics.get(reader.id, ())
-    requested = requested_topics(match_index, topics)
+    requested = requested_topics(gathered, reader)
     shown = gathered.shown.get(reader.id, ())
     most = min(reader.max_papers, MAX_PAPERS)
     sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
-    while second := second_versions(sections, match_index, gathered):
+    while second := second_versions(sections, gathered):
         eligible &= ~bitset_of(second)
         sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
     is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
@@ -97,9 +90,7 @@ def decide_digest(
     )
 
 
-def second_versions(
-    sections: Sequence[Section], match_index: MatchIndex, gathered: GatheredInputs
-) -> list[int]:
+def second_versions(sections: Sequence[Section], gathered: GatheredInputs) -> list[int]:
     """Return the numbers of the papers in these sections of which an earlier version is in them, too."""
     if not gathered.versions:
         return []
@@ -107,7 +98,7 @@ def second_versions(
     return [
         number
         for number, earlier in gathered.versions.items()
-        if match_index.ids[number] in papers and not papers.isdisjoint(earlier)
+        if gathered.match_index.ids[number] in papers and not papers.isdisjoint(earlier)
     ]
 
 
@@ -125,11 +116,9 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     return max(considered_until, now - LONGEST_LOOK), reader.considered_paper_id
 
 
-def requested_topics(match_index: MatchIndex, topics: Sequence[Topic]) -> list[RequestedTopic]:
+def requested_topics(gathered: GatheredInputs, reader: Reader) -> list[RequestedTopic]:
     """Return the reader's topics, or the trending topic if the reader has none."""
-    requested = [
-        RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
-    ]
-    if not requested:
-        requested.append(RequestedTopic(TRENDING_TOPIC, None, match_index.trending))
-    return requested
+    choices, topics = gathered.match_index.choices, gathered.topics.get(reader.id)
+    if not topics:
+        return [RequestedTopic(TRENDING_TOPIC, None, gathered.match_index.trending)]
+    return [RequestedTopic(name, number, choices.get(number, NO_MATCHES)) for name, number in topics]

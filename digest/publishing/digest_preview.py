@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow
-from digest.db.tables.subscribers import FilterRow, Subscriber
+from digest.db.tables.subscribers import Subscriber
 from digest.editions import schedule, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
@@ -20,17 +20,13 @@ from digest.letters import headers, letter_rendering, mime, personalization, pre
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.letter_rendering import Personalization
 from digest.letters.mime import RenderedLetter
-from digest.letters.press.digest_letters import DigestLetters
-from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press
-from digest.letters.templates import Templates
-from digest.process.caches import Caches
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
-from digest.publishing.due_readers import count_due, gather_inputs, load_reader, match_index_of
+from digest.publishing.publication import Publication, gather_inputs
 from digest.publishing.reader_values import Decision
-from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_rows
+from digest.topics import filter_registry
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,132 +41,79 @@ class Preview:
     is_published: bool = False  #: whether the digest has already been published
 
 
-def preview(
-    session: Session,
-    *,
-    site: Site,
-    templates: Templates,
-    caches: Caches,
-    signers: Sequence[Signer] = (),
-    email: str,
-    now: datetime,
-) -> Preview:
-    """Return the subscriber's digest at `now`, for the open edition or else the next.
+def preview(publication: Publication, email: str, signers: Sequence[Signer] = ()) -> Preview:
+    """Return the subscriber's digest at this moment, for the open edition or else the next.
 
     If the next edition has no papers yet, return the digest of the open edition if it was published with
     papers. The message is signed as if it were sent. Raises NotFound for an unknown address. Changes nothing.
     """
+    session, now = publication.session, publication.now
     subscriber = subscriber_rows.get(session, email)
+    publication = replace(publication, also_due=subscriber.id)
     edition = next_digest.edition_status(session, subscriber, now).next
-    press, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
+    decision = decide_for(publication, subscriber.id, edition)
     published = None if decision.digest.sections else published_open(session, subscriber, now)
     if published is not None:
-        press = press_store.load_press(session, published.press or "", caches)
-        digest = Digest.from_json(published.decision)
+        press = press_store.load_press(session, published.press or "", publication.caches)
+        publication = replace(publication, fixed_press=press, now=published.dated_at)
         edition = edition_of_delivery(subscriber_rows.schedule_of(subscriber), published) or edition
-        decision = decision._replace(edition=edition, digest=digest)
-        now = published.dated_at
-    found = preview_of_decision(
-        session,
-        letters_of(press, site, templates, caches),
-        templates,
-        caches,
-        signers,
-        subscriber,
-        decision,
-        now,
-    )
+        decision = decision._replace(edition=edition, digest=Digest.from_json(published.decision))
+    found = preview_of_decision(publication, signers, subscriber, decision)
     return replace(found, is_published=published is not None)
 
 
-def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
-    session: Session,
-    made: DigestLetters,
-    templates: Templates,
-    caches: Caches,
-    signers: Sequence[Signer],
-    subscriber: Subscriber,
-    decision: Decision,
-    now: datetime,
+def preview_of_decision(
+    publication: Publication, signers: Sequence[Signer], subscriber: Subscriber, decision: Decision
 ) -> Preview:
     """Return the letter and the message made from a decision."""
-    site, press, schedule = made.site, made.press, subscriber_rows.schedule_of(subscriber)
-    copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
+    copy = personalization_of_decision(publication, subscriber, decision)
     if decision.digest.sections:
-        letter, message = made.letter(decision.digest, copy), made.message(decision.digest, copy)
+        letter = publication.letters.letter(decision.digest, copy)
+        message = publication.letters.message(decision.digest, copy)
     else:
-        match_index = match_index_of(session, press, caches)
-        gathered = gather_inputs(session, match_index, [decision.reader], now)
-        summary = nothing_today.checked_summary(
-            match_index, gathered, decision, site=site, next_due_at=copy.next_due_at
-        )
-        letter = nothing_today_letter(site, templates, summary, copy)
-        message = nothing_today_message(site, letter, copy)
+        letter, message = nothing_today_letter(publication, decision, copy)
+    signers = signers_for_list(signers) if copy.is_group else signers
     return Preview(
         edition=decision.edition,
         digest=decision.digest,
         letter=letter,
-        message=sign_message(
-            message, signers_for_list(signers) if copy.is_group else signers, dated_at=copy.dated_at
-        ),
-        json=decision_json(press, decision, copy.filters),
+        message=sign_message(message, signers, dated_at=copy.dated_at),
+        json=decision_json(publication.press, decision, copy.filters),
     )
 
 
 def nothing_today_letter(
-    site: Site, templates: Templates, summary: Mapping[str, Any], copy: Personalization
-) -> RenderedLetter:
-    """Return the nothing-today letter for an edition without papers."""
+    publication: Publication, decision: Decision, copy: Personalization
+) -> tuple[RenderedLetter, bytes]:
+    """Return the nothing-today letter for an edition without papers, and its message."""
+    site, gathered = publication.site, gather_inputs(publication, [decision.reader])
     context = {
         "site": site,
-        **summary,
+        **nothing_today.checked_summary(gathered, decision, site=site, next_due_at=copy.next_due_at),
         "email": copy.recipient,
         "manage_url": copy.manage_url,
         "unsubscribe_url": copy.unsubscribe_url,
         "timezone": copy.timezone,
         "dated_at": copy.dated_at,
     }
-    return letter_rendering.render_letter(templates, "nothing_today", context)
-
-
-def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalization) -> bytes:
-    """Return the nothing-today letter as a complete mail message."""
-    return mime.build_message(
+    letter = letter_rendering.render_letter(publication.templates, "nothing_today", context)
+    of_list = headers.list_headers(
+        site, copy.unsubscribe_url, unsubscribe_address=copy.unsubscribe_address, campaign=copy.edition
+    )
+    return letter, mime.build_message(
         letter,
         site=site,
         recipient=copy.recipient,
         message_id=copy.message_id,
         dated_at=copy.dated_at,
-        headers=(
-            *headers.reply_to(copy.reply_address),
-            *headers.list_headers(
-                site,
-                copy.unsubscribe_url,
-                unsubscribe_address=copy.unsubscribe_address,
-                campaign=copy.edition,
-            ),
-        ),
+        headers=(*headers.reply_to(copy.reply_address), *of_list),
     )
 
 
-def decide_for(  # noqa: PLR0917  (the parts of one question)
-    session: Session,
-    site: Site,
-    templates: Templates,
-    caches: Caches,
-    subscriber: Subscriber,
-    edition: Edition,
-    now: datetime,
-) -> tuple[Press, Decision]:
-    """Return the press that a run would use, and the decision for one subscriber."""
-    since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
-    press, _ = press_store.build_press(
-        session, site=site, templates=templates, caches=caches, now=now, since=since
-    )
-    reader = load_reader(session, subscriber.id)
-    match_index = match_index_of(session, press, caches)
-    gathered = gather_inputs(session, match_index, [reader], now)
-    return press, decide_digest(match_index, gathered, reader, edition, now)
+def decide_for(publication: Publication, subscriber_id: int, edition: Edition) -> Decision:
+    """Return the decision of a run for one subscriber."""
+    reader = publication.load_reader(subscriber_id)
+    return decide_digest(gather_inputs(publication, [reader]), reader, edition)
 
 
 def published_open(session: Session, subscriber: Subscriber, now: datetime) -> Delivery | None:
@@ -194,31 +137,25 @@ def edition_of_delivery(chosen: Schedule, delivery: Delivery) -> Edition | None:
 
 
 def personalization_of_decision(
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
-    schedule: Schedule,
-    decision: Decision,
-    now: datetime,
+    publication: Publication, subscriber: Subscriber, decision: Decision
 ) -> Personalization:
     """Return the personal values of this digest, as of its due time if the digest is in the future.
 
     If a group's digest has no papers, the letter sent in its place goes to the group's owner.
     """
     is_for_group = subscriber.is_group and bool(decision.digest.sections)
-    chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
-    found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
+    chosen_by = [one.filter_id for one in decision.digest.sections if one.filter_id is not None]
     return personalization.personalize(
-        site,
+        publication.site,
         delivery_id=0,
         subscriber_id=subscriber.id,
         link_version=subscriber.link_version,
         email=subscriber.email if is_for_group else subscriber.contact_email,
         edition=decision.edition.name,
-        dated_at=max(now, decision.edition.due_at),
-        schedule=schedule,
-        key_id=site.signing_key_id,
-        filters={row[0]: row[1] for row in found},
+        dated_at=max(publication.now, decision.edition.due_at),
+        schedule=subscriber_rows.schedule_of(subscriber),
+        key_id=publication.site.signing_key_id,
+        filters=filter_registry.canonical_filters(publication.session, chosen_by),
         is_group=is_for_group,
     )
 
@@ -235,7 +172,7 @@ def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -
                 "topic": section.topic,
                 "filter": filters.get(section.filter_id) if section.filter_id is not None else None,
                 "more": section.more,
-                "papers": [paper_json(made, number) for number in section.papers],
+                "papers": [paper_json(made, made.rank_of_paper[paper]) for paper in section.papers],
             }
             for section in decision.digest.sections
         ],
@@ -246,9 +183,8 @@ def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -
     }
 
 
-def paper_json(made: Press, paper_id: int) -> dict[str, Any]:
+def paper_json(made: Press, number: int) -> dict[str, Any]:
     """Return the data of one paper in `digest.json`."""
-    number = made.rank_of_paper[paper_id]
     paper = made.papers[number]
     return {
         "id": paper.id,

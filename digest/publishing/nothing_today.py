@@ -43,12 +43,10 @@ def needs_letter(decision: Decision, now: datetime) -> bool:
 
 def queue_nothing_today_letters(
     session: Session,
-    match_index: MatchIndex,
     gathered: GatheredInputs,
     decisions: Iterable[tuple[Decision, datetime]],
     *,
     site: Site,
-    now: datetime,
 ) -> dict[int, int]:
     """Queue a nothing-today letter in the bulk lane for each decision, with the reader's next due time.
 
@@ -63,12 +61,12 @@ def queue_nothing_today_letters(
             letter=planned_letters.NothingTodayLetter(
                 subscriber_id=reader.id,
                 edition=edition.name,
-                contents=checked_summary(match_index, gathered, decision, site=site, next_due_at=next_due_at),
+                contents=checked_summary(gathered, decision, site=site, next_due_at=next_due_at),
             ),
             subscriber_id=reader.id,
             email=reader.owner_email or reader.email,
             site=site,
-            now=now,
+            now=gathered.now,
             expires_at=edition.closes_at,
             lane=Lane.BULK,
         )
@@ -78,7 +76,6 @@ def queue_nothing_today_letters(
 
 
 def checked_summary(
-    match_index: MatchIndex,
     gathered: GatheredInputs,
     decision: Decision,
     *,
@@ -93,7 +90,7 @@ def checked_summary(
         "checked": decision.digest.checked,
         "has_topics": bool(topics),
         "is_wanted": decision.reader.wants_nothing_today_letters,
-        "nearest": paper_instead(match_index, new, topics, site),
+        "nearest": paper_instead(gathered.match_index, new, topics, site),
         "next_due_at": next_due_at.isoformat() if next_due_at else None,
         "news": followup_items(decision.pending, site),
     }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from digest.editions.compose import Digest, FollowUp
 from digest.editions.schedule import Edition
+from digest.publishing.match_index import MatchIndex
 
 Topic = tuple[str, int]  #: a topic's name and the id of its filter
 
@@ -59,6 +60,8 @@ class Decision(NamedTuple):
 class GatheredInputs:
     """The values that are needed to decide the digest of each reader in a chunk."""
 
+    match_index: MatchIndex
+    now: datetime
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
     #: Numbers of the papers that a reader was already shown, perhaps in an earlier version, keyed by

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from msgspec import structs
-from sqlalchemy.orm import Session
 
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
@@ -18,10 +17,9 @@ from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
 from digest.papers.public_view import PublicRules
 from digest.papers.trending import Ranked
-from digest.process.caches import Caches
-from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
+from digest.publishing.publication import Publication
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics.filter_parser import Filter
 
@@ -39,20 +37,14 @@ class SampleDigest:
 
 
 def sample_digest(
-    session: Session,
-    press: Press,
-    requested: ReaderSettings,
-    filters: Mapping[str, Filter],
-    *,
-    caches: Caches,
-    now: datetime,
+    publication: Publication, requested: ReaderSettings, filters: Mapping[str, Filter]
 ) -> SampleDigest:
     """Return the digest of the last day, or that of the last week if no paper of the last day matches.
 
     `filters` are the resolved filters, keyed by topic name. Without filters, the digest shows trending
     papers.
     """
-    match_index = match_index_of(session, press, caches)
+    match_index, now = publication.match_index, publication.now
     wanted = requested_topics(match_index, filters)
     columns = requested.columns
     numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}

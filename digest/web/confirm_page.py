@@ -85,9 +85,7 @@ def handle_button(visit: Visit) -> Response:
     confirmation = confirmation_of_page(visit)
     if confirmations.is_scanner(visit.session, confirmation, network=visit.network_hash, now=now):
         return button_page(visit, confirmation, is_early=True)
-    choose_papers = welcome_papers.welcome_chooser(
-        visit.session, site=site, templates=context.templates, caches=context.caches, now=now
-    )
+    choose_papers = welcome_papers.welcome_chooser(context.publication(visit.session, now))
     with visit.writing() as session:
         subscriber = confirmations.confirm(
             session, site, visit.token, now, network=visit.network, choose_papers=choose_papers

@@ -7,9 +7,9 @@ reader's settings.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+from msgspec import structs
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
@@ -71,7 +71,8 @@ def show_overflow(visit: Visit) -> Response:
     if not 1 <= place <= len(sections):
         raise HTTPException(404)
     section, made = sections[place - 1], press_of(visit, delivery)
-    found = candidate_papers.overflow_papers(visit.session, made, visit.context.caches, delivery, section)
+    publication = visit.context.publication(visit.session, delivery.dated_at)
+    found = candidate_papers.overflow_papers(replace(publication, fixed_press=made), delivery, section)
     hidden = hidden_papers(visit, found)
     overflow = [paper for paper in found if paper not in hidden]
     return visit.page(
@@ -168,7 +169,7 @@ def personalization_of(
         message_id=delivery.message_id,
         is_group=reader.is_group,
     )
-    return replace(copy, recipient=addresses.masked_address(copy.recipient))
+    return structs.replace(copy, recipient=addresses.masked_address(copy.recipient))
 
 
 # ── the archive ─────────────────────────────────────────────────────────────────────────────────

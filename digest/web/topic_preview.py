@@ -161,13 +161,8 @@ def sample_of(
     visit: Visit, requested: ReaderSettings, filters: Mapping[str, Filter]
 ) -> tuple[Press, SampleDigest]:
     """Return the press of recent papers, and the digest of it that these topics would get now."""
-    session, context, now = visit.session, visit.context, visit.now
-    press = welcome_papers.welcome_press(
-        session, site=visit.site, templates=context.templates, caches=context.caches, now=now
-    )
-    return press, visitor_sample.sample_digest(
-        session, press, requested, filters, caches=context.caches, now=now
-    )
+    recent = welcome_papers.of_recent_papers(visit.context.publication(visit.session, visit.now))
+    return recent.press, visitor_sample.sample_digest(recent, requested, filters)
 
 
 def sample_as_email(visit: Visit, requested: ReaderSettings) -> str | None:

@@ -49,13 +49,7 @@ def show_answer(visit: Visit) -> Response:
     if reference:
         here = re.match(rf"{re.escape(visit.site.url)}/papers/(\d+)", reference)
         found = why(
-            visit.session,
-            site=visit.site,
-            templates=context.templates,
-            caches=context.caches,
-            email=reader.email,
-            reference=here[1] if here else reference,
-            now=visit.now,
+            context.publication(visit.session, visit.now), reader.email, here[1] if here else reference
         )
         is_unknown = found.json["cause"] == WhyCause.UNKNOWN
         nearest = queries.nearest_title(visit.session, reference) if is_unknown else None

@@ -27,6 +27,7 @@ from digest.editions.schedule import Cadence, Schedule
 from digest.letters.templates import Templates
 from digest.papers.catalog import queries
 from digest.papers.paper_record import Announcement, Record
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyCause
 from digest.settings import templates_dir
@@ -325,13 +326,9 @@ class SimulatedService(RuleBasedStateMachine):
                 reader = subscriber_rows.get(session, email)
                 for paper in papers[-12:]:
                     answer = why(
-                        session,
-                        site=SITE,
-                        templates=TEMPLATES(),
-                        caches=CACHES,
+                        Publication(session, site=SITE, templates=TEMPLATES(), caches=CACHES, now=self.now),
                         email=email,
                         reference=str(paper),
-                        now=self.now,
                     )
                     assert (answer.json["cause"] == WhyCause.SHOWN) == ((reader.id, paper) in shown)
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import resource
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 
 from sqlalchemy import Engine, func, select
 
@@ -27,6 +27,7 @@ from digest.editions.compose import Digest
 from digest.letters.press.press_value import Press
 from digest.letters.templates import Templates
 from digest.publishing import chunk_of_digests, decide_digest, due_readers, publish_due
+from digest.publishing.publication import Publication, gather_inputs
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS
 from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
@@ -60,11 +61,13 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
     templates = Templates(settings.templates_dir())
     with db.write_session(engine) as session:
         began = perf_counter()
-        press = publish_due.prepare_press(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
+        publication = Publication(session, site=SITE, templates=templates, caches=CACHES, now=MORNING)
+        press = publish_due.prepare_press(publication)
         assert press is not None
+        publication = replace(publication, fixed_press=press)
         print(f"{name}: the press took {perf_counter() - began:.2f} s")
-        holds = compare_composing(session, press) if and_composing else True
-        rate, ours, growth = published(session, press)
+        holds = compare_composing(publication) if and_composing else True
+        rate, ours, growth = published(publication)
         queued = session.scalar(select(func.count()).select_from(Delivery).where(Delivery.press.is_not(None)))
         shown = session.scalar(select(func.count()).select_from(Shown))
         clock, worked = time_updates(session, world.readers // 20, MORNING)
@@ -80,7 +83,7 @@ def measured(name: str, world: World, engine: Engine, *, and_composing: bool = F
     return holds and rate >= PUBLISHED_A_SECOND and worked <= 2 / PUBLISHED_A_SECOND
 
 
-def published(session: Any, press: Press) -> tuple[float, float, float]:
+def published(publication: Publication) -> tuple[float, float, float]:
     """Publish everybody, starting with an empty match index.
 
     Returns the rate by the clock, that by our processor time, and by how many KB the second half of the
@@ -92,13 +95,7 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     began, worked = perf_counter(), process_time()
     while last_id is not None:
         result, last_id = chunk_of_digests.publish_chunk(
-            session,
-            press,
-            site=SITE,
-            caches=CACHES,
-            after_id=last_id,
-            limit=CHUNK_SUBSCRIBERS,
-            now=MORNING,
+            publication, after_id=last_id, limit=CHUNK_SUBSCRIBERS
         )
         count += result.due
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -106,16 +103,18 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
     return count / (perf_counter() - began), count / (process_time() - worked), growth
 
 
-def compare_composing(session: Any, press: Press) -> bool:
+def compare_composing(publication: Publication) -> bool:
     """Compare with the plain composer, then measure composing alone."""
-    index = due_readers.match_index_of(session, press, CACHES)
+    session, index = publication.session, publication.match_index
     rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
-    gathered = due_readers.gather_inputs(session, index, rows, MORNING)
+    gathered = gather_inputs(publication, rows)
     edition = decide_digest.schedule_status_of(rows[0], MORNING).due
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = decide_digest.decide_digest(index, gathered, reader, edition, MORNING).digest
-        plain = compose_plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
+        ours = decide_digest.decide_digest(gathered, reader, edition).digest
+        plain = compose_plainly(
+            publication.press, index.choices, gathered.topics[reader.id], reader.max_papers
+        )
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
     session.rollback()
@@ -123,7 +122,7 @@ def compare_composing(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            decide_digest.decide_digest(index, gathered, reader, edition, MORNING).digest.to_json()
+            decide_digest.decide_digest(gathered, reader, edition).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND

@@ -33,9 +33,8 @@ STEPS: dict[str, dict[str, str]] = {
     "digest.publishing.due_readers": {
         "chunk_starts": "gather",
         "lock_due_readers": "gather",
-        "gather_inputs": "gather",
-        "evaluate_filters": "filters",
     },
+    "digest.publishing.publication": {"gather_inputs": "gather", "evaluate_filters": "filters"},
     "digest.publishing.decide_digest": {"decide_digest": "decide"},
     "digest.publishing.chunk_of_digests": {"decide_and_write": "write", "publish_chunk": "commit"},
     "digest.delivery.worker_loop": {

@@ -33,6 +33,7 @@ from digest.delivery.transports.transport import Message, Verdict
 from digest.letters.templates import Templates
 from digest.process import gc_control
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from tests.bench import process_usage, sink, world
 from tests.bench.world import World
@@ -203,7 +204,9 @@ def ledger_share(engine: Engine, port: int) -> float:
     templates, site = Templates(settings.templates_dir()), world.SITE
     bare = kept = 9e9
     with db.write_session(engine) as session, closing(opened(port)) as transport:
-        published = publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
+        published = publish_due.publish(
+            Publication(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
+        )
         analyse(engine)
         part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops after one
         for _round in range(LEDGER_ROUNDS):

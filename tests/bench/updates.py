@@ -62,8 +62,8 @@ def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[i
         same = {"state": DeliveryState.SENT, "dated_at": at, "due_at": at, "expires_at": at, "settled_at": at}
         deliveries = outbox.queue_digests(session, own, shared=same)
         shown = {number: chance.sample(papers, SENT_A_DAY) for number in ids}
-        some = [(number, deliveries[number], shown[number]) for number in ids]
-        shown_papers.record_new(session, some, shown_on=at.date())
+        some = [(number, deliveries[number], shown[number], at.date()) for number in ids]
+        shown_papers.record_new(session, some)
         for number in ids:
             sent[number].update(shown[number])
     return sent

@@ -21,6 +21,7 @@ from digest.inbound import classification, stored_mail
 from digest.letters.templates import Templates
 from digest.process import child_processes, failpoints
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.settings import templates_dir
 from digest.site import links
 from tests.chaos.worker import SITE
@@ -60,7 +61,9 @@ def run(errand: Errand) -> None:
         )  # as the inbound server does when it starts
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             load_dump.load(session, path, now=now)
-        publish_due.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
+        publish_due.publish(
+            Publication(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
+        )
         returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
         session.commit()
         (number,) = stored_mail.store_mail(

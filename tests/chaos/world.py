@@ -35,6 +35,7 @@ from digest.dumps.intake import load_dump
 from digest.letters.templates import Templates
 from digest.process import heartbeats
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.settings import templates_dir
 from digest.subscribers import subscriber_rows
 from tests.chaos.worker import LEASE, SITE, Orders, work
@@ -326,7 +327,9 @@ def publish(engine: Engine, readers: int) -> None:
         for number in range(readers):
             subscribe(session, number, now)
         session.commit()
-        published = publish_due.publish(session, site=SITE, templates=templates, caches=CACHES, now=now)
+        published = publish_due.publish(
+            Publication(session, site=SITE, templates=templates, caches=CACHES, now=now)
+        )
         # This flushes the asynchronous commits to disk: if they were lost, nothing would publish again.
         heartbeats.record_heartbeat(session, "scheduler", now)
     assert published.queued == readers, published

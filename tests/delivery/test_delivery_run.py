@@ -34,6 +34,7 @@ from digest.letters.dkim_signing import Signer
 from digest.letters.templates import Templates
 from digest.process import gc_control
 from digest.publishing import digest_preview, publish_due
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from digest.subscribers import confirmation_letters, confirmations, subscriber_rows
 from tests.conftest import ROOT
@@ -105,7 +106,9 @@ def digests(
     """Today's digest for each of the cast, published from the sample."""
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         load_dump.load(session, path, now=now - timedelta(hours=1))
-    published = publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    published = publish_due.publish(
+        Publication(session, site=site, templates=templates, caches=CACHES, now=now)
+    )
     assert published.queued == 3
 
 
@@ -161,9 +164,9 @@ def test_preview_shows_the_bytes_that_are_sent(
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         load_dump.load(session, path, now=now - timedelta(hours=1))
     made = digest_preview.preview(
-        session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now
+        Publication(session, site=site, templates=templates, caches=CACHES, now=now), email=ALICE
     )
-    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(Publication(session, site=site, templates=templates, caches=CACHES, now=now))
     memory = MemoryTransport()
 
     deliver(session, memory)
@@ -604,7 +607,7 @@ def test_digest_leaves_no_cycles_for_the_garbage_collector(
         subscriber_rows.add(
             session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
-    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(Publication(session, site=site, templates=templates, caches=CACHES, now=now))
     deliver(session, MemoryTransport(), limit=100)  # what the first letters cache for the others stays
     gc.collect()
 

@@ -18,6 +18,7 @@ from digest.dumps.intake.load_report import LoadResult
 from digest.letters.press import press_value
 from digest.letters.templates import Templates
 from digest.monitoring import problems
+from digest.publishing.publication import Publication
 from digest.publishing.why import explain_paper
 from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site.site_profile import Site
@@ -236,10 +237,7 @@ def release(world: PublishingWorld, dump: LoadResult, moment: str, *, as_history
 
 def answer(world: PublishingWorld, title: str, moment: str) -> WhyAnswer:
     with db.read_session(world.engine) as session:
-        return explain_paper.why(
-            session, site=world.site, templates=world.templates, caches=CACHES, email="alice@example.org",
-            reference=title, now=at(moment),
-        )  # fmt: skip
+        return explain_paper.why(Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at(moment)), email="alice@example.org", reference=title)  # fmt: skip
 
 
 def held_on_the_17th(world: PublishingWorld, tmp_path: Path) -> LoadResult:

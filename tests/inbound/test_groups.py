@@ -24,6 +24,7 @@ from digest.letters.templates import Templates
 from digest.papers.catalog import match_or_add_records
 from digest.papers.paper_record import Record
 from digest.publishing import digest_preview, publish_due
+from digest.publishing.publication import Publication
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
@@ -85,7 +86,7 @@ def digest(
     session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
 ) -> EmailMessage:
     """The digest that the group gets."""
-    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(Publication(session, site=site, templates=templates, caches=CACHES, now=now))
     (message,) = deliver_due(session, site=site, templates=templates, now=now)
     return message
 
@@ -168,7 +169,7 @@ def test_a_group_is_not_asked_whether_it_still_reads_but_its_owner_is(
         )
     )  # fmt: skip
     session.commit()
-    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(Publication(session, site=site, templates=templates, caches=CACHES, now=now))
     (message,) = deliver_due(session, site=site, templates=templates, now=now)
 
     still_reading.send_letters(session, site, now=now + timedelta(hours=1))
@@ -209,11 +210,12 @@ def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
     group.next_due_at = now
     session.commit()
 
-    publish_due.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    publish_due.publish(Publication(session, site=site, templates=templates, caches=CACHES, now=now))
 
     assert letters(session) == [("digest", GROUP), ("nothing_today", OWNER)]
     found = digest_preview.preview(
-        session, site=site, templates=templates, caches=CACHES, email=GROUP, now=now + timedelta(days=1)
+        Publication(session, site=site, templates=templates, caches=CACHES, now=now + timedelta(days=1)),
+        email=GROUP,
     )
     assert f"To: {OWNER}".encode() in found.message
 

@@ -29,6 +29,7 @@ from digest.dumps.intake import load_dump
 from digest.letters.dkim_signing import Signer
 from digest.letters.templates import Templates
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.settings import load_settings
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows, subscriber_topics
@@ -131,11 +132,13 @@ class Correspondence:
         self.later = due + timedelta(minutes=1) - datetime.now(UTC)
         with db.write_session(self.engine) as session:
             publish_due.publish(
-                session,
-                site=self.site,
-                templates=self.templates,
-                caches=CACHES,
-                now=due + timedelta(minutes=1),
+                Publication(
+                    session,
+                    site=self.site,
+                    templates=self.templates,
+                    caches=CACHES,
+                    now=due + timedelta(minutes=1),
+                )
             )
 
 

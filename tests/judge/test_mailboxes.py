@@ -28,6 +28,7 @@ from digest.letters.dkim_signing import Signer
 from digest.letters.templates import Templates
 from digest.process import failpoints
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT
@@ -117,7 +118,9 @@ def publish(mailway: MailboxPath, *names: str) -> None:
                 now=now,
             )  # fmt: skip
         session.commit()
-        publish_due.publish(session, site=mailway.site, templates=mailway.templates, caches=CACHES, now=now)
+        publish_due.publish(
+            Publication(session, site=mailway.site, templates=mailway.templates, caches=CACHES, now=now)
+        )
     engine.dispose()
 
 

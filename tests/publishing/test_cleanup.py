@@ -22,6 +22,7 @@ from digest.editions import shown
 from digest.errors import BadField
 from digest.letters.templates import Templates
 from digest.publishing import cleanup, retention_rules
+from digest.publishing.publication import Publication
 from digest.publishing.retention_rules import Retention
 from digest.publishing.why import explain_paper
 from digest.site.site_profile import Site
@@ -233,13 +234,9 @@ def test_without_attempts_a_paper_is_not_sent_again_and_why_explains_it(
     assert world.publish(f"{later:%Y-%m-%dT%H:%M}").queued == 0
     with db.read_session(world.engine) as session:
         answer = explain_paper.why(
-            session,
-            site=world.site,
-            templates=world.templates,
-            caches=CACHES,
+            Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=later),
             email=READER,
             reference="Graph one",
-            now=later,
         )
     assert answer.verdict == "Shown on 2026-11-20 in daily-2026-11-20, under Graphs."
 

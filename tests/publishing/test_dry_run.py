@@ -9,6 +9,7 @@ from digest import db
 from digest.letters.templates import Templates
 from digest.publishing import dry_run
 from digest.publishing.dry_run import DryRunResult
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -30,7 +31,7 @@ def on_both(engine: Engine, site: Site, templates: Templates) -> PublishingWorld
 def dry_run_results(world: PublishingWorld, now: str) -> list[DryRunResult]:
     with db.read_session(world.engine) as session:
         found = dry_run.dry_run(
-            session, site=world.site, templates=world.templates, caches=CACHES, now=at(now)
+            Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at(now))
         )
         return [result for result, _ in found]
 

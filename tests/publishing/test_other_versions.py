@@ -11,6 +11,7 @@ from digest.editions.compose import Digest
 from digest.letters.templates import Templates
 from digest.papers.catalog import other_versions
 from digest.papers.paper_record import Record
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from tests.papers.rewritten_papers import PREPRINTS, pairs_of_different_works
@@ -54,10 +55,7 @@ def test_a_journal_version_is_left_out_noted_for_why_and_brings_one_update(
     (update,) = Digest.from_json(sent[0].decision).news
     assert (update.title, update.kind, update.detail) == (TITLE, "published", "Journal of Rivers")
     with db.read_session(on_both.engine) as session:
-        answer = why(
-            session, site=site, templates=on_both.templates, caches=CACHES, email="alice@example.org",
-            reference=JOURNAL_TITLE, now=at("20T09:00"),
-        )  # fmt: skip
+        answer = why(Publication(session, site=site, templates=on_both.templates, caches=CACHES, now=at("20T09:00")), email="alice@example.org", reference=JOURNAL_TITLE)  # fmt: skip
     assert answer.json["cause"] == "shown in another version"
     assert answer.verdict == f"Left out: daily-2026-11-18 showed it as “{TITLE}”."
 

@@ -14,6 +14,7 @@ from digest.editions.compose import Digest, FollowUp
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Announcement, Record
 from digest.publishing.chunk_of_digests import PublishReport
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
@@ -176,10 +177,7 @@ def test_why_names_the_change_and_when_its_update_was_sent(world: PublishingWorl
     world.publish("21T08:00")
 
     with db.read_session(world.engine) as session:
-        answer = why(
-            session, site=world.site, templates=world.templates, caches=CACHES, email=ALICE, reference="Graph one",
-            now=at("21T09:00"),
-        )  # fmt: skip
+        answer = why(Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at("21T09:00")), email=ALICE, reference="Graph one")  # fmt: skip
 
     assert any(
         "published since" in line and "update sent on 2026-11-21 in daily-2026-11-21" in line

@@ -20,6 +20,7 @@ from digest.papers.paper_record import Record
 from digest.publishing.chunk_of_digests import PublishReport
 from digest.publishing.cleanup import delete_old_shown
 from digest.publishing.dry_run import dry_run
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
 from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
@@ -199,10 +200,7 @@ def test_papers_of_a_month_without_runs_are_in_the_next_edition(world: Publishin
 def why_not(world: PublishingWorld, title: str, now: str) -> str:
     """Return why Alice did not get a paper."""
     with db.read_session(world.engine) as session:
-        return why(
-            session, site=world.site, templates=world.templates, caches=CACHES, email="alice@example.org",
-            reference=title, now=at(now),
-        ).verdict  # fmt: skip
+        return why(Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at(now)), email="alice@example.org", reference=title).verdict  # fmt: skip
 
 
 def test_a_digest_after_a_long_pause_covers_a_hundred_days_and_shows_no_paper_again(on_both: PublishingWorld):
@@ -241,7 +239,11 @@ def test_a_digest_that_the_end_of_a_pause_promised_comes_late(world: PublishingW
     world.dump("18T04:00", ["Graph missed"])
 
     with db.read_session(world.engine) as session:
-        dry = dry_run(session, site=world.site, templates=world.templates, caches=CACHES, now=at("21T15:00"))
+        dry = dry_run(
+            Publication(
+                session, site=world.site, templates=world.templates, caches=CACHES, now=at("21T15:00")
+            )
+        )
         assert [one.edition for one, _ in dry] == ["weekly-2026-W47"]
     assert world.publish("21T15:00").queued == 1
     assert world.digest("alice@example.org", "weekly-2026-W47") == {"Graphs": ["Graph missed"]}

@@ -25,6 +25,7 @@ from digest.letters.templates import Templates
 from digest.papers.paper_record import Record
 from digest.publishing import chunk_of_digests, due_readers, publish_due
 from digest.publishing.chunk_of_digests import PublishReport
+from digest.publishing.publication import Publication
 from digest.publishing.reader_values import GatheredInputs
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, subscriber_rows, subscriber_topics
@@ -367,7 +368,9 @@ def prepared(world: PublishingWorld) -> Press:
     """Return the press at 08:00."""
     with db.write_session(world.engine) as session:
         press = publish_due.prepare_press(
-            session, site=world.site, templates=world.templates, caches=CACHES, now=at("20T08:00")
+            Publication(
+                session, site=world.site, templates=world.templates, caches=CACHES, now=at("20T08:00")
+            )
         )
     assert press is not None
     return press
@@ -377,9 +380,15 @@ def chunk(
     session: Session, world: PublishingWorld, press: Press, *, after_id: int, limit: int
 ) -> tuple[PublishReport, int | None]:
     """Publish one chunk at 08:00."""
-    return chunk_of_digests.publish_chunk(
-        session, press, site=world.site, caches=CACHES, after_id=after_id, limit=limit, now=at("20T08:00")
+    publication = Publication(
+        session,
+        site=world.site,
+        templates=world.templates,
+        caches=CACHES,
+        now=at("20T08:00"),
+        fixed_press=press,
     )
+    return chunk_of_digests.publish_chunk(publication, after_id=after_id, limit=limit)
 
 
 def test_two_publishers_at_once_write_everything_once(on_both: PublishingWorld):
@@ -715,9 +724,7 @@ def test_shown_rows_are_read_by_key_although_statistics_say_the_table_is_empty(
     asked: list[tuple[str, dict[str, object]]] = []
     with db.write_session(postgres_engine) as session:
         session.connection().exec_driver_sql("ANALYZE shown")  # it says: empty
-        shown.record_new(
-            session, [(reader, 1, range(8)) for reader in range(2_000)], shown_on=date(2026, 11, 20)
-        )
+        shown.record_new(session, [(reader, 1, range(8), date(2026, 11, 20)) for reader in range(2_000)])
         event.listen(
             postgres_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
         )

@@ -17,6 +17,7 @@ from digest.editions.schedule import Cadence
 from digest.letters.templates import Templates
 from digest.process import heartbeats
 from digest.publishing import reader_history
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.missing_edition import why_edition
 from digest.site.site_profile import Site
@@ -147,10 +148,7 @@ def test_what_a_backup_does_not_know_is_not_denied(world: PublishingWorld):
             "restored", "It may have been sent before the database was restored from a backup (2026-11-20 12:00 UTC).",
         )  # fmt: skip
     with db.read_session(world.engine) as session:
-        unknown = why(
-            session, site=world.site, templates=world.templates, caches=CACHES, email=ALICE,
-            reference="Graph two", now=at("20T13:00"),
-        )  # fmt: skip
+        unknown = why(Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at("20T13:00")), email=ALICE, reference="Graph two")  # fmt: skip
     assert "restored from a backup on 2026-11-20 12:00 UTC" in unknown.verdict
     assert "No dump contained" not in unknown.verdict
 

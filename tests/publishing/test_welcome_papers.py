@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine
 
 from digest import db
-from digest.letters import press_store
 from digest.letters.templates import Templates
 from digest.publishing import welcome_papers
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.welcome_letters import WelcomePapers
@@ -24,14 +24,10 @@ def world(sqlite_engine: Engine, site: Site, templates: Templates) -> Publishing
 
 def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
     with db.read_session(world.engine) as session:
-        press, _ = press_store.build_press(
-            session, site=world.site, templates=world.templates, caches=world.caches, now=at(now),
-            since=press_store.press_start(at(now), None),
-        )  # fmt: skip
-        reader = subscriber_rows.get(session, ALICE)
-        return welcome_papers.choose_welcome_papers(
-            session, reader, press=press, site=world.site, caches=world.caches, now=at(now)
+        publication = Publication(
+            session, site=world.site, templates=world.templates, caches=world.caches, now=at(now)
         )
+        return welcome_papers.welcome_chooser(publication)(session, subscriber_rows.get(session, ALICE))
 
 
 def titles(papers: WelcomePapers) -> list[str]:

@@ -16,6 +16,7 @@ from digest.editions import shown
 from digest.errors import NotFound
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Announcement, Record
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site.site_profile import Site
@@ -36,13 +37,9 @@ def world(sqlite_engine: Engine, site: Site, templates: Templates) -> Publishing
 def ask(world: PublishingWorld, reference: str, now: str = "20T09:00") -> WhyAnswer:
     with db.read_session(world.engine) as session:
         return why(
-            session,
-            site=world.site,
-            templates=world.templates,
-            caches=CACHES,
+            Publication(session, site=world.site, templates=world.templates, caches=CACHES, now=at(now)),
             email=ALICE,
             reference=reference,
-            now=at(now),
         )
 
 

@@ -20,6 +20,7 @@ from digest.delivery.transports.transport import Message
 from digest.errors import BadFilter, NotFound, UsageError
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Record
+from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site import links
 from digest.site.site_profile import Site
@@ -85,13 +86,9 @@ class Lab(PublishingWorld):
     def why(self, email: str, title: str, now: str = "20T09:00"):
         with db.read_session(self.engine) as session:
             return why(
-                session,
-                site=self.site,
-                templates=self.templates,
-                caches=CACHES,
+                Publication(session, site=self.site, templates=self.templates, caches=CACHES, now=at(now)),
                 email=email,
                 reference=title,
-                now=at(now),
             )
 
 

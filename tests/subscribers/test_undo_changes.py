@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import SettingsChange, Subscriber, SubscriberState
-from digest.publishing import due_readers
+from digest.publishing import publication
 from digest.site.site_profile import Site
 from digest.subscribers import (
     erasure,
@@ -274,4 +274,4 @@ def test_a_muted_topic_is_left_out_of_digests_and_stays_muted_when_others_change
     assert [topic.name for topic in subscriber_topics.topics_of(session, alice) if topic.is_muted] == [
         "Vision"
     ]
-    assert [name for name, _ in due_readers.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]
+    assert [name for name, _ in publication.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]

@@ -30,6 +30,7 @@ from digest.process.caches import Caches
 from digest.publishing import digest_preview, publish_due
 from digest.publishing.chunk_of_digests import PublishReport
 from digest.publishing.digest_preview import Preview
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.support.schedule_texts import schedule_texts
@@ -136,7 +137,9 @@ class PublishingWorld:
         """Publish every due digest."""
         with db.write_session(self.engine) as session:
             return publish_due.publish(
-                session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
+                Publication(
+                    session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
+                )
             )
 
     def deliver(self, now: datetime, transport: Transport | None = None) -> DeliveryReport:
@@ -155,12 +158,10 @@ class PublishingWorld:
         """Preview one subscriber's digest."""
         with db.read_session(self.engine) as session:
             return digest_preview.preview(
-                session,
-                site=self.site,
-                templates=self.templates,
-                caches=self.caches,
+                Publication(
+                    session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
+                ),
                 email=email,
-                now=at(now),
             )
 
     def deliveries(self, email: str | None = None) -> list[Delivery]:

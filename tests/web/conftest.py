@@ -31,6 +31,7 @@ from digest.delivery.transports.transport import Transport
 from digest.papers.catalog import match_or_add_records
 from digest.papers.paper_record import Record
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.settings import Settings, load_settings
 from digest.site import links
 from digest.site.site_profile import Site
@@ -253,7 +254,7 @@ def publish_and_deliver(
 ) -> None:
     """Publish what is due at that moment, and deliver it."""
     common: dict[str, Any] = {"site": served.site, "templates": served.context.templates, "caches": CACHES}
-    publish_due.publish(session, **common, now=at)
+    publish_due.publish(Publication(session, **common, now=at))
     delivery_run.deliver(session, **common, transport=transport, clock=lambda: at)
 
 

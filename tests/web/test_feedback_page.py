@@ -22,6 +22,7 @@ from digest.inbound import classification, mail_rules, stored_mail
 from digest.papers.catalog import hidden_papers, match_or_add_records, queries
 from digest.papers.paper_record import Record
 from digest.publishing import publish_due
+from digest.publishing.publication import Publication
 from digest.site import links
 from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings
@@ -190,7 +191,7 @@ def digest_of_ada(served, knees, common, now) -> EmailMessage:
             session, ADA, state=SubscriberState.ACTIVE, consent="asked", now=now, topics={"Vision": "title:image*"}
         )  # fmt: skip
         session.commit()
-        publish_due.publish(session, **common, now=now + timedelta(minutes=1))
+        publish_due.publish(Publication(session, **common, now=now + timedelta(minutes=1)))
     served.clock.now = now + timedelta(minutes=2)
     return deliver_one(served, common)
 

@@ -7,46 +7,45 @@ with the same press (the stored papers) and code.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, select
 
-from digest.bounces import suppressions
-from digest.db.tables.deliveries import Delivery
+from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
 from digest.db.tables.dumps import DumpRow
-from digest.db.tables.papers import AppearanceRow, PaperRow
-from digest.db.tables.subscribers import SubscriberState
-from digest.editions import restore_point
+from digest.db.tables.papers import AppearanceRow, ChangeRow, EarlierVersion, PaperRow
+from digest.db.tables.subscribers import FilterRow
+from digest.editions import restore_point, shown
+from digest.editions.compose import Digest, Section
+from digest.editions.schedule import Edition
 from digest.errors import NotFound
-from digest.letters.templates import Templates
+from digest.letters import press_store
 from digest.papers.catalog import queries
 from digest.papers.display_text import display
 from digest.papers.paper_record import Announcement
-from digest.process.caches import Caches
-from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK
-from digest.publishing.why.next_edition import answer_if_upcoming
-from digest.publishing.why.past_edition import answer_if_considered, unsent_editions
-from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
-from digest.publishing.why.shown_paper import answer_if_earlier_version_shown, answer_if_shown
-from digest.site.site_profile import Site
-from digest.subscribers import subscriber_rows
+from digest.publishing.candidate_papers import candidates
+from digest.publishing.decide_digest import considered_until_of
+from digest.publishing.digest_preview import decide_for
+from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK, is_news
+from digest.publishing.publication import Publication
+from digest.publishing.why.question import (
+    WhyAnswer,
+    WhyCause,
+    WhyQuestion,
+    describe_filter,
+    describe_topics,
+    mail_refused,
+    minute_text,
+)
+from digest.subscribers import next_digest, subscriber_rows
 
 
-def why(
-    session: Session,
-    *,
-    site: Site,
-    templates: Templates,
-    caches: Caches,
-    email: str,
-    reference: str,
-    now: datetime,
-) -> WhyAnswer:
+def why(publication: Publication, email: str, reference: str) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
     Raises NotFound for an unknown address. If no dump contained the paper, the answer says so.
     """
+    session = publication.session
     subscriber = subscriber_rows.get(session, email)
     try:
         paper = queries.find(session, reference)
@@ -60,15 +59,7 @@ def why(
         return WhyAnswer(
             verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
         )
-    question = WhyQuestion(
-        session=session,
-        site=site,
-        templates=templates,
-        caches=caches,
-        subscriber=subscriber,
-        paper=paper,
-        now=now,
-    )
+    question = WhyQuestion(publication=publication, subscriber=subscriber, paper=paper)
     return next(filter(None, candidate_answers(question, reference)))
 
 
@@ -126,25 +117,211 @@ def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
     return None
 
 
-# ── no mail to this address ─────────────────────────────────────────────────────────────────────
+# ── shown ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
+    """Return the answer if a digest contained the paper, else None."""
+    found = question.session.execute(
+        select(Shown.shown_on, Delivery)
+        .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
+        .where(Shown.subscriber_id == question.subscriber.id, Shown.paper_id == question.paper.id)
+    ).first()
+    if found is None:
+        return None
+    delivery = found.Delivery
+    if delivery is None or delivery.edition is None:
+        return question.answer(WhyCause.SHOWN, f"Shown on {found.shown_on} in another letter.")
+    section = next(
+        (one for one in Digest.from_json(delivery.decision).sections if question.paper.id in one.papers), None
+    )
+    if section is not None:
+        describe_section(question, section)
+    question.lines.append(
+        f"the digest is {delivery.state}" + (f": {delivery.reason}" if delivery.reason else "")
+    )
+    describe_changes(question)
+    topic = f", under {section.topic}" if section else ""
+    return question.answer(
+        WhyCause.SHOWN,
+        f"Shown on {found.shown_on} in {delivery.edition}{topic}.",
+        edition=delivery.edition,
+        shown_on=found.shown_on.isoformat(),
+        state=delivery.state,
+    )
+
+
+def answer_if_earlier_version_shown(question: WhyQuestion) -> WhyAnswer | None:
+    """Return the answer if a digest contained an earlier version of the paper under another title, else None."""
+    found = question.session.execute(
+        select(Shown.shown_on, Delivery.edition, PaperRow.id, PaperRow.title)
+        .join(EarlierVersion, EarlierVersion.earlier_id == Shown.paper_id)
+        .join(PaperRow, PaperRow.id == Shown.paper_id)
+        .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
+        .where(Shown.subscriber_id == question.subscriber.id, EarlierVersion.paper_id == question.paper.id)
+    ).first()
+    if found is None:
+        return None
+    question.lines.append(
+        f"its abstract is nearly that of paper {found.id}, and they have an author in common"
+    )
+    verdict = f"Left out: {found.edition or 'another letter'} showed it as “{display(found.title)}”."
+    return question.answer(WhyCause.SHOWN_EARLIER, verdict, shown_on=found.shown_on.isoformat())
+
+
+def describe_section(question: WhyQuestion, section: Section) -> None:
+    """Add a finding: why the filter of the section, as it was resolved for the digest, matches the paper."""
+    stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
+    if stored is not None:
+        describe_filter(question, section.topic, stored.canonical)
+
+
+def describe_changes(question: WhyQuestion) -> None:
+    """Add findings: the changes of a shown paper, and when each update was sent to the reader."""
+    sent = and_(
+        FollowupSent.paper_id == ChangeRow.paper_id,
+        FollowupSent.kind == ChangeRow.kind,
+        FollowupSent.subscriber_id == question.subscriber.id,
+    )
+    found = (
+        select(ChangeRow, FollowupSent.sent_on, Delivery.edition, Delivery.letter)
+        .outerjoin(FollowupSent, sent)
+        .outerjoin(Delivery, Delivery.id == FollowupSent.delivery_id)
+        .where(ChangeRow.paper_id == question.paper.id)
+        .order_by(ChangeRow.seen_at)
+    )
+    for change, sent_on, edition, letter in question.session.execute(found):
+        known = f"{change.kind} since, according to a dump of {minute_text(change.seen_at)}"
+        if sent_on is None:
+            question.lines.append(f"{known}; the update has not been sent")
+        else:
+            question.lines.append(f"{known}; update sent on {sent_on} in {edition or f'a {letter} letter'}")
+
+
+# ── considered by a published edition ────────────────────────────────────────────────────────────
+
+
+def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
+    """Return the answer if a published edition considered the paper but left it out, else None."""
+    for delivery in editions_considering(question):
+        if delivery.state in shown.UNACCEPTED_STATES:
+            reason = f": {delivery.reason}" if delivery.reason else ""
+            question.lines.append(f"{delivery.edition} was not sent ({delivery.state}{reason})")
+            continue
+        return answer_left_out(question, delivery)
+    return None
+
+
+def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
+    """Yield the editions for which the paper was new, the latest first."""
+    paper, last_considered_id = question.paper, question.subscriber.considered_paper_id
+    editions = select(Delivery).where(
+        Delivery.subscriber_id == question.subscriber.id,
+        Delivery.edition.is_not(None),
+        Delivery.covers_from.is_not(None),
+    )
+    for delivery in question.session.scalars(editions.order_by(Delivery.id.desc())):
+        began = delivery.covers_from or delivery.dated_at
+        is_in_time = paper.first_seen_at <= delivery.dated_at and was_in_catalog(
+            question, delivery, last_considered_id
+        )
+        if is_in_time and is_news(paper, (began, delivery.covers_paper_id)):
+            yield delivery
+        last_considered_id = delivery.covers_paper_id
+
+
+def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_id: int | None) -> bool:
+    """Return whether the paper was in the catalog when an edition was made.
+
+    An edition's press contains the papers that existed then. If the press was deleted, the paper's id is
+    compared with the last id that the edition considered, which is stored with the next edition.
+    """
+    if delivery.press is not None:
+        try:
+            press = press_store.load_press(question.session, delivery.press, question.publication.caches)
+        except NotFound:
+            pass
+        else:
+            return question.paper.id in press.rank_of_paper
+    return considered_paper_id is not None and question.paper.id <= considered_paper_id
+
+
+def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
+    """Return the answer about an edition that considered the paper but did not show it."""
+    name = delivery.edition
+    matches_now = describe_topics(question, resolved_topics_then(question, delivery))
+    if not matches_now or delivery.state == DeliveryState.EMPTY:
+        matches = "matched it then" if matches_now else "matches it"
+        return question.answer(
+            WhyCause.UNMATCHED, f"{name} considered it, and no topic {matches}.", edition=name
+        )
+    rank = describe_positions(question, delivery)
+    verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")
+    return question.answer(WhyCause.OVER_CAP, verdict, edition=name, rank=rank)
+
+
+def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str, str]:
+    """Return {topic: resolved filter} as of the decision, because packs may have changed since then."""
+    sections = Digest.from_json(delivery.decision).sections
+    stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
+    return {topic: row.canonical for topic, row in stored.items() if row is not None}
+
+
+def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
+    """Add the paper's rank in each topic to the findings; return the best, or None if it is unknown."""
+    try:
+        press = press_store.load_press(question.session, delivery.press or "", question.publication.caches)
+    except NotFound:
+        question.lines.append("its rank is unknown: the press of that edition has been deleted")
+        return None
+    size = len(Digest.from_json(delivery.decision).papers)
+    publication = replace(question.publication, fixed_press=press, now=delivery.dated_at)
+    found = candidates(publication, question.subscriber.id, delivery).positions(question.paper.id)
+    for topic, place in found.items():
+        question.lines.append(f"{topic}: rank {place} among the new papers; the digest showed {size}")
+    return min(found.values(), default=None)
+
+
+def unsent_editions(question: WhyQuestion) -> list[Delivery]:
+    """Return the editions that considered the paper but were never sent."""
+    return [one for one in editions_considering(question) if one.state in shown.UNACCEPTED_STATES]
+
+
+# ── not mailed, or in the next edition ───────────────────────────────────────────────────────────
 
 
 def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if nothing is sent to the subscriber's address, else None."""
-    subscriber = question.subscriber
-    if suppressions.is_suppressed(question.session, question.site, subscriber.email):
-        return question.answer(
-            WhyCause.SUPPRESSED, "The address is suppressed. See: digest suppressions list"
-        )
-    match subscriber.state:
-        case SubscriberState.PENDING:
-            return question.answer(WhyCause.PENDING, "The subscription is not confirmed yet.")
-        case SubscriberState.UNSUBSCRIBED:
-            return question.answer(WhyCause.UNSUBSCRIBED, "They have unsubscribed.")
-        case SubscriberState.PAUSED:
-            until = f"until {subscriber.paused_until}" if subscriber.paused_until else "until they resume"
-            return question.answer(WhyCause.PAUSED, f"Their digests are paused {until}.")
-    return None
+    refused = mail_refused(question.session, question.publication.site, question.subscriber)
+    return next((question.answer(WhyCause(cause), verdict) for cause, verdict in refused), None)
+
+
+def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
+    """Return the answer if the next edition will consider the paper, else None."""
+    subscriber, paper = question.subscriber, question.paper
+    edition = next_digest.edition_status(question.session, subscriber, question.publication.now).next
+    considered_until = considered_until_of(subscriber, question.publication.now)
+    if not is_news(paper, considered_until):
+        return None
+    due = f"{edition.name}, due {minute_text(edition.due_at)}"
+    if not describe_topics(question):
+        verdict = f"{due}, will consider it, but no topic matches it."
+        return question.answer(WhyCause.UNMATCHED, verdict, edition=edition.name)
+    rank = describe_positions_now(question, edition)
+    verdict = f"It is new for {due}" + (f": rank {rank} so far." if rank else ".")
+    return question.answer(WhyCause.NOT_DUE, verdict, edition=edition.name, rank=rank)
+
+
+def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
+    """Add to the findings the ranks that the paper would have in an edition made now; return the best."""
+    publication = replace(question.publication, also_due=question.subscriber.id)
+    decision = decide_for(publication, question.subscriber.id, edition)
+    found = candidates(publication, question.subscriber.id).positions(question.paper.id)
+    for topic, place in found.items():
+        question.lines.append(f"{topic}: rank {place} among the new papers so far")
+    if question.paper.id in decision.digest.papers:
+        question.lines.append("a digest made now would show it")
+    return min(found.values(), default=None)
 
 
 # ── the remaining cases ─────────────────────────────────────────────────────────────────────────
@@ -175,5 +352,5 @@ def is_before_longest_look(question: WhyQuestion) -> bool:
     )
     later = question.session.scalar(editions.order_by(Delivery.id).limit(1))
     if later is None or later.covers_to is None:
-        return first_seen_at <= question.now - LONGEST_LOOK
+        return first_seen_at <= question.publication.now - LONGEST_LOOK
     return later.covers_from == later.covers_to - LONGEST_LOOK >= first_seen_at

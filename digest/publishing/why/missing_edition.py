@@ -8,9 +8,8 @@ from datetime import date, datetime, timedelta
 from sqlalchemy.orm import Session
 
 from digest import plurals
-from digest.bounces import suppressions
 from digest.db.tables.deliveries import Delivery, DeliveryState
-from digest.db.tables.subscribers import Subscriber, SubscriberState
+from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL
@@ -20,7 +19,7 @@ from digest.editions.schedule import Edition, cadence_text, edition_on, schedule
 from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 from digest.process import heartbeats
-from digest.publishing.why.question import WhyAnswer, minute_text
+from digest.publishing.why.question import WhyAnswer, mail_refused, minute_text
 from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_rows
 
@@ -226,23 +225,3 @@ def reasons(
             f" on that day. See: digest subscribers show {subscriber.email} --history"
         ),
     )
-
-
-def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterator[tuple[str, str]]:
-    """Yield the cause if this subscriber gets no digests of any edition."""
-    entry = suppressions.find_suppression(session, site, subscriber.email)
-    if entry is not None:
-        note = f": {entry.note}" if entry.note else ""
-        yield (
-            "suppressed",
-            f"The address has been suppressed since {minute_text(entry.since)} ({entry.reason}{note}).",
-        )
-    match subscriber.state:
-        case SubscriberState.PENDING:
-            yield "pending", "They have not confirmed their subscription, so no digest is sent."
-        case SubscriberState.UNSUBSCRIBED:
-            when = subscriber.unsubscribed_at
-            yield "unsubscribed", f"They unsubscribed{f' on {minute_text(when)}' if when else ''}."
-        case SubscriberState.PAUSED:
-            until = f"until {subscriber.paused_until}" if subscriber.paused_until else "until they resume"
-            yield "paused", f"Their digests are paused {until}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -9,11 +10,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest.db.tables.subscribers import Subscriber
-from digest.letters.templates import Templates
-from digest.papers.paper_record import Paper
-from digest.process.caches import Caches
+from digest.bounces import suppressions
+from digest.db.tables.subscribers import Subscriber, SubscriberState
+from digest.errors import BadFilter
+from digest.papers.paper_record import NO_IDS, Paper
+from digest.publishing.publication import Publication
 from digest.site.site_profile import Site
+from digest.subscribers import subscriber_topics
+from digest.topics import explanation, filter_parser
 
 
 class WhyCause(StrEnum):
@@ -50,14 +54,15 @@ class WhyAnswer:
 class WhyQuestion:
     """The question why a subscriber did or did not get a paper, with the findings so far."""
 
-    session: Session
-    site: Site
-    templates: Templates
-    caches: Caches
+    publication: Publication  #: of this moment
     subscriber: Subscriber
     paper: Paper
-    now: datetime
     lines: list[str] = field(default_factory=list)
+
+    @property
+    def session(self) -> Session:
+        """Return the session in which the answer is looked up."""
+        return self.publication.session
 
     def answer(self, cause: WhyCause, verdict: str, **more: Any) -> WhyAnswer:
         """Return an answer that contains all findings."""
@@ -69,3 +74,58 @@ class WhyQuestion:
 def minute_text(moment: datetime) -> str:
     """Return a UTC time to the minute, such as `2026-11-20 08:00 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterator[tuple[str, str]]:
+    """Yield the cause if this subscriber gets no digests of any edition."""
+    entry = suppressions.find_suppression(session, site, subscriber.email)
+    if entry is not None:
+        note = f": {entry.note}" if entry.note else ""
+        yield (
+            "suppressed",
+            f"The address has been suppressed since {minute_text(entry.since)} ({entry.reason}{note}).",
+        )
+    match subscriber.state:
+        case SubscriberState.PENDING:
+            yield "pending", "They have not confirmed their subscription, so no digest is sent."
+        case SubscriberState.UNSUBSCRIBED:
+            when = subscriber.unsubscribed_at
+            yield "unsubscribed", f"They unsubscribed{f' on {minute_text(when)}' if when else ''}."
+        case SubscriberState.PAUSED:
+            until = f"until {subscriber.paused_until}" if subscriber.paused_until else "until they resume"
+            yield "paused", f"Their digests are paused {until}."
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
+    """Add findings: whether and why each topic matches the paper; return whether any topic matches.
+
+    `resolved_then` contains the resolved filter of each topic at the time of the decision, if known.
+    """
+    every_topic = subscriber_topics.topics_of(question.session, question.subscriber)
+    question.lines.extend(f"{topic.name} is muted" for topic in every_topic if topic.is_muted)
+    own_topics = [topic for topic in every_topic if not topic.is_muted]
+    matched = not own_topics
+    for topic in own_topics:
+        resolved = resolved_then.get(topic.name, topic.resolved)
+        if topic.resolved != topic.canonical:
+            verb = "resolves" if resolved == topic.resolved else "resolved"
+            question.lines.append(f"{topic.name} is {topic.canonical}, which {verb} to {resolved}")
+        matched = describe_filter(question, topic.name, resolved) or matched
+    return matched
+
+
+def describe_filter(question: WhyQuestion, name: str, canonical: str) -> bool:
+    """Add a finding: whether and why a topic's filter matches the paper; return whether it matches."""
+    try:
+        found = explanation.explain(filter_parser.parse(canonical), question.paper)
+    except BadFilter as error:
+        question.lines.append(f"{name}: the stored filter cannot be parsed. {error}")
+        return False
+    if found.matched:
+        question.lines.append(f"{name} matches: {' · '.join(found.why)}")
+    else:
+        question.lines.append(f"{name} does not match: {'; '.join(found.failed)}")
+    return found.matched
