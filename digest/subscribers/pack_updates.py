@@ -11,6 +11,7 @@ from itertools import islice
 from sqlalchemy import distinct, func, select
 from sqlalchemy.orm import Session, aliased
 
+from digest import db
 from digest.db.tables.subscribers import (
     SUBSCRIBED,
     FilterRow,
@@ -153,7 +154,7 @@ def publish(
     instead of the first. Raises UsageError if the pack equals its latest version, and BadFilter if a filter
     of it cannot be resolved.
     """
-    stored_packs.lock_packs_exclusive(session)
+    db.lock(session, stored_packs.LOCK)
     change = plan_pack_change(session, pack)
     if not change.is_new:
         raise UsageError(f"{pack.name} is unchanged since version {change.pack.version - 1}.")

@@ -144,7 +144,7 @@ def change_of(
         papers=matched.bit_count(),
         changed=len(changed),
         titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
-        days=recent.day_count,
+        days=len({*recent.days}),
     )
 
 

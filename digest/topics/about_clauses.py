@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from digest.topics import tokenizer, word_rarity, word_roots
+from digest.topics import tokenizer, word_rarity
 
 MAX_ROOTS = 60  #: maximum number of roots; the rest of a long description is ignored
 USUAL_LENGTH = 190  #: usual number of words of title and abstract together
@@ -77,7 +77,7 @@ WEIGHTS = DescriptionWeights()
 
 def roots_of(words: Iterable[str]) -> tuple[str, ...]:
     """Return the first `MAX_ROOTS` roots of a description's words, in order, without stop words."""
-    roots = [word_roots.root(word) for word in words if word not in SILENT_WORDS]
+    roots = [tokenizer.root(word) for word in words if word not in SILENT_WORDS]
     return tuple(roots[:MAX_ROOTS])
 
 

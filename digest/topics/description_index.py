@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 
 from digest.papers import bitsets
-from digest.topics import about_clauses, example_words, text_index, word_rarity, word_roots
+from digest.topics import about_clauses, example_words, text_index, tokenizer, word_rarity
 from digest.topics.about_clauses import DescriptionWeights, Phrase
 from digest.topics.filter_tree import DescriptionClause, Example, ExampleClause
 from digest.topics.text_index import Forms, TextIndex
@@ -110,4 +110,4 @@ class DescriptionIndex:
     def _forms_of_root(self) -> Mapping[str, Forms]:
         """Return {root: numbers of the words in this batch with this root}."""
         numbers = self.texts.numbers.items()
-        return text_index.united((word_roots.root(word), some) for word, some in numbers if word.islower())
+        return text_index.united((tokenizer.root(word), some) for word, some in numbers if word.islower())

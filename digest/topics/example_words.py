@@ -22,7 +22,7 @@ from typing import TypeAlias
 from digest import errors
 from digest.papers import display_text, paper_record
 from digest.papers.paper_record import Paper
-from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, tokenizer, word_rarity
 
 MAX_EXAMPLES = 200
 MAX_WORDS = 40  #: maximum number of words of one example
@@ -181,7 +181,7 @@ def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:
     for written, times in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):
         for word in tokenizer.read(display_text.display(written)).folded:
             if _is_descriptive(word):
-                root = word_roots.root(word)
+                root = tokenizer.root(word)
                 words.setdefault(root, word)
                 counts[root] += times
     return words, counts

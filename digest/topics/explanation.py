@@ -8,17 +8,15 @@ from typing import NamedTuple, TypeAlias
 
 from digest.papers.paper_record import Paper
 from digest.topics import (
-    author_names,
     filter_tree,
     pack_resolution,
     tokenizer,
     word_rarity,
-    word_roots,
 )
+from digest.topics.clauses import author_names
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
-    AnywhereClause,
     AuthorClause,
     DateClause,
     DescriptionClause,
@@ -97,8 +95,11 @@ class Explainer:
             return Explanation(matched=False, why=(), words=(), failed=tuple(page.failures(filter_.tree)))
         found = page.marked(leaf for leaf, papers in parts if papers >> number & 1)
         why = dict.fromkeys([page.reason(leaf, marks) for leaf, marks in found])
-        words = tuple([page.word(*place) for place in _places(found)])
-        return Explanation(matched=True, why=tuple(why), words=words, failed=())
+        words = [
+            MatchedWord(field, start, end, page.texts[FIELDS.index(field)][start:end])
+            for field, start, end in _places(found)
+        ]
+        return Explanation(matched=True, why=tuple(why), words=tuple(words), failed=())
 
     def matched_clauses(self, canonical: str, numbers: Sequence[int]) -> dict[int, tuple[Leaf, ...]]:
         """Return the clauses of a filter that match each of these papers, in the order of the filter.
@@ -132,7 +133,9 @@ class Explainer:
 
         A clause that searches several fields is listed as its parts.
         """
-        return self.index.matches_of_node(tree), [(part, self.index.leaf(part)) for part in _parts(tree)]
+        return self.index.matches_of_node(tree), [
+            (part, self.index.leaf(part)) for part in filter_tree.positive_leaves(tree)
+        ]
 
     def _evaluate_stored(self, canonical: str) -> tuple[int, Sequence[tuple[Leaf, int]]]:
         return self._evaluate(pack_resolution.parse_resolved(canonical).tree)
@@ -146,25 +149,13 @@ def _strength(found: MatchedClause) -> int:
 
 def _places(found: list[MatchedClause]) -> tuple[tuple[str, int, int], ...]:
     """Return the positions of the matched words in reading order, without overlaps."""
-    marks = [mark for _, marks in found for mark in marks]
-    if len(marks) == 1:
-        ((place, start, end),) = marks
-        return ((FIELDS[place], start, -end),)
     places: list[tuple[str, int, int]] = []
     last, behind = -1, 0
-    for place, start, end in sorted(marks):
+    for place, start, end in sorted(mark for _, marks in found for mark in marks):
         if place != last or start >= behind:
             last, behind = place, -end
             places.append((FIELDS[place], start, behind))
     return tuple(places)
-
-
-def _parts(node: Node) -> Iterator[Leaf]:
-    for leaf in filter_tree.positive_leaves(node):
-        if isinstance(leaf, AnywhereClause):
-            yield from leaf.parts
-        else:
-            yield leaf
 
 
 class _Page:
@@ -173,7 +164,7 @@ class _Page:
     def __init__(self, index: PaperIndex, number: int):
         self.index, self.number, self.paper = index, number, index.papers[number]
         self.texts = texts_of(self.paper)
-        self._bounds = cache(lambda place: tokenizer.bounds(self.texts[place]))
+        self._words = cache(lambda place: tokenizer.read(self.texts[place]))
 
     def matches(self, node: Node) -> bool:
         """Return whether `node` matches the paper."""
@@ -203,24 +194,20 @@ class _Page:
         """Return the positions of the words in title and abstract with these roots, up to `together` as one."""
         marks = []
         for place in (0, 1):
-            words = tokenizer.read(self.texts[place])
+            words = self._words(place)
             count = 0
             for at, word in enumerate(words.folded):
-                count = count + 1 if word_roots.root(word) in roots else 0
+                count = count + 1 if tokenizer.root(word) in roots else 0
                 is_last = count == together or words.glue[at : at + 1] in {",", ""}
-                if count and (is_last or word_roots.root(words.folded[at + 1]) not in roots):
+                if count and (is_last or tokenizer.root(words.folded[at + 1]) not in roots):
                     marks.append(self._mark(place, at - count + 1, count))
                     count = 0
         return marks
 
     def _mark(self, place: int, at: int, count: int) -> WordSpan:
         """Return `count` words of a text, starting at word `at`, as a span to highlight."""
-        starts, ends = self._bounds(place)
-        return place, starts[at], -ends[at + count - 1]
-
-    def word(self, field: str, start: int, end: int) -> MatchedWord:
-        """Return the words of a field from position `start` to `end`."""
-        return MatchedWord(field, start, end, self.texts[FIELDS.index(field)][start:end])
+        words = self._words(place)
+        return place, words.starts[at], -words.ends[at + count - 1]
 
     def reason(self, leaf: Leaf, marks: list[WordSpan]) -> str:  # noqa: PLR0911  (one return for each kind of clause)
         """Return a short phrase that states why a clause matches."""
@@ -257,9 +244,13 @@ class _Page:
                 if not self.matches(child):
                     yield from self.failures(child)
         elif isinstance(node, Or):
-            yield f"none of {', '.join(_shown(child) + _only_where(child) for child in node.children)}"
+            yield f"none of {', '.join(_shown(child) + _where(child, 'tiab') for child in node.children)}"
         elif isinstance(node, Not):
-            found = [self.reason(leaf, self.marks(leaf)) for leaf in _parts(node.child) if self.matches(leaf)]
+            found = [
+                self.reason(leaf, self.marks(leaf))
+                for leaf in filter_tree.positive_leaves(node.child)
+                if self.matches(leaf)
+            ]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
         elif isinstance(node, ExampleClause):
             yield f"not similar enough to {node.canonical.removeprefix('like:')}"
@@ -276,12 +267,8 @@ def _shown(node: Node) -> str:
     return f"({node.canonical})" if isinstance(node, And) else node.canonical
 
 
-def _only_where(node: Node) -> str:
-    """Return the fields that a clause names, such as ` in the title`; "" for a clause without a field."""
-    return _where(node) if isinstance(node, TextClause) and node.field != "tiab" else ""
-
-
-def _where(node: Node) -> str:
-    if not isinstance(node, TextClause):
+def _where(node: Node, unless: str = "") -> str:
+    """Return the fields that a clause searches, such as ` in the title`; "" if its field is `unless`."""
+    if not isinstance(node, TextClause) or node.field == unless:
         return ""
     return f" in the {' or '.join(FIELDS[place] for place in fields_of(node))}"

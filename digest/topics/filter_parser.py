@@ -280,12 +280,10 @@ class _FilterParser:
             )
         found: Node
         try:
-            if field == "like":
+            if field == "like":  # not cached, because its value is long
                 found = parse_clause.read_examples(value)
-            elif quoted:
-                found = parse_clause.read_quoted_clause(field, value, near)
             else:
-                found = parse_clause.clause(field, value)
+                found = parse_clause.parse_clause(field, value, quoted=quoted, near=near)
         except ClauseError as mistake:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)

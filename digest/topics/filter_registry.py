@@ -75,18 +75,11 @@ def is_pack_topic(name: str, canonical: str) -> bool:
     return canonical.startswith("use:") and " " not in canonical and name == topic_name_of_pack(canonical[4:])
 
 
-def filter_id(session: Session, canonical: str) -> int:
-    """Return the id of a canonical filter; store the filter first if it is new."""
-    return filter_ids(session, [canonical])[canonical]
-
-
 def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
     """Return the ids of canonical filters; store the new ones first."""
     if not canonicals:
         return {}
-    distinct = sorted(
-        set(canonicals)
-    )  # sorted, so that concurrent transactions lock the same filters in the same order
+    distinct = sorted({*canonicals})  # sorted, so that all transactions lock the filters in the same order
     found = stored_filter_ids(session, distinct)
     missing = [text for text in distinct if text not in found]
     if missing:
@@ -136,7 +129,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
 
     Packs are locked against changes until the commit.
     """
-    stored_packs.lock_packs_shared(session)
+    db.lock_shared(session, stored_packs.LOCK)
     registry = FilterRegistry(session)
     parsed = [filter_parser.parse(text) for text in canonicals]
     return {one.stored: registry.resolve(one).stored for one in parsed if one.uses}

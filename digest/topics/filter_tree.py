@@ -214,10 +214,12 @@ def leaves(node: Node) -> Iterator[Leaf]:
 
 
 def positive_leaves(node: Node) -> Iterator[Leaf]:
-    """Yield the clauses that are not under a NOT."""
+    """Yield the clauses that are not under a NOT; a clause that searches several fields is yielded as its parts."""
     if isinstance(node, And | Or):
         for child in node.children:
             yield from positive_leaves(child)
+    elif isinstance(node, AnywhereClause):
+        yield from node.parts
     elif not isinstance(node, Not):
         yield node
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from digest.errors import BadFilter, BadPack
-from digest.topics.clauses.pack_references import LONGEST_NAME, NAME
+from digest.topics.clauses.labels import LONGEST_NAME, NAME
 from digest.topics.filter_parser import on_one_line, parse
 
 MAX_CHARACTERS = 50_000  #: maximum number of characters of a pack file

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from digest.errors import BadFilter
 from digest.topics import filter_tree
-from digest.topics.clauses import pack_references
+from digest.topics.clauses import labels
 from digest.topics.clauses.text_words import MAX_CHARACTERS
 from digest.topics.filter_parser import MAX_CLAUSES, MAX_LEVELS, Filter, on_one_line, parse
 from digest.topics.filter_tree import And, Node, Not, Or, PackClause
@@ -34,12 +34,12 @@ def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
     resolver = PackResolver(packs)
     for used in filter_.uses:
         try:
-            resolver.resolve_use(used.leaf)
+            resolver.filter_in(used.leaf)
         except _ResolutionFailed as mistake:
             raise resolution_error(
                 filter_, used.start, used.end, str(mistake), mistake.suggestion
             ) from mistake
-    node = resolver.resolve_node(filter_.tree, _TOP)
+    node = resolver.resolve_node(filter_.tree)
     if wrong := _exceeded_limit(node):
         last = filter_.uses[-1]
         raise resolution_error(filter_, last.start, last.end, f"Written out, this has {wrong}")
@@ -69,9 +69,9 @@ def resolved_uses(filter_: Filter, packs: PackVersions) -> dict[str, str]:
     resolver = PackResolver(packs)
     found = {}
     for used in filter_.uses:
-        pack = resolver.pack_of(used.leaf, _TOP)
-        spelled = pack_references.make_use(used.leaf.pack, used.leaf.name, pack.version).canonical
-        found[spelled] = resolver.resolve_use(used.leaf).canonical
+        pack = resolver.pack_of(used.leaf)
+        spelled = labels.make_use(used.leaf.pack, used.leaf.name, pack.version).canonical
+        found[spelled] = resolver.filter_in(used.leaf).canonical
     return found
 
 
@@ -88,7 +88,7 @@ def pack_dependencies(pack: Pack, packs: PackVersions) -> dict[str, int]:
     resolver = PackResolver({**packs, pack.name: {**packs.get(pack.name, {}), pack.version: pack}})
     for name, canonical in pack.filters.items():
         try:
-            resolver.resolve_use(pack_references.make_use(pack.name, name, None))
+            resolver.filter_in(labels.make_use(pack.name, name, None))
         except _ResolutionFailed as mistake:
             filter_ = parse(canonical)
             message = f"{pack.name}/{name}: {mistake}"
@@ -124,11 +124,7 @@ class PackResolver:
         self.resolved_filters: dict[tuple[object, ...], Node] = {}
         self.versions_used: dict[str, int] = {}  #: {pack referenced without a version: its newest version}
 
-    def resolve_use(self, use: PackClause) -> Node:
-        """Return the tree to which a `use:` clause resolves."""
-        return self.filter_in(use, _TOP)
-
-    def resolve_node(self, node: Node, within: _ResolutionPath) -> Node:
+    def resolve_node(self, node: Node, within: _ResolutionPath = _TOP) -> Node:
         """Return a tree with its packs resolved."""
         if isinstance(node, PackClause):
             return self.filter_in(node, within)
@@ -139,7 +135,7 @@ class PackResolver:
             return join([self.resolve_node(child, within) for child in node.children])
         return node
 
-    def filter_in(self, use: PackClause, within: _ResolutionPath) -> Node:
+    def filter_in(self, use: PackClause, within: _ResolutionPath = _TOP) -> Node:
         """Return the resolved filter that a `use:` clause names, or all filters of its pack joined by OR."""
         pack = self.pack_of(use, within)
         if use.version is None and within.pinned is None:
@@ -152,7 +148,7 @@ class PackResolver:
             close = get_close_matches(use.name, pack.filters, n=1, cutoff=0.5)
             raise _ResolutionFailed(
                 f"The pack {pack.name} has no filter {use.name}; it has {', '.join(list(pack.filters)[:8])}",
-                pack_references.make_use(pack.name, close[0], use.version).canonical if close else None,
+                labels.make_use(pack.name, close[0], use.version).canonical if close else None,
             )
         return self.resolve_one(pack, use.name, use, within)
 
@@ -186,7 +182,7 @@ class PackResolver:
             return within.pinned
         return pack.dependency_versions if use.version is not None else within.pinned
 
-    def pack_of(self, use: PackClause, within: _ResolutionPath) -> Pack:
+    def pack_of(self, use: PackClause, within: _ResolutionPath = _TOP) -> Pack:
         """Return the pack that a `use:` clause names, in the named, pinned or newest version.
 
         A pack that refers to itself gets its own version. Raises _ResolutionFailed if there is no such pack.
@@ -202,7 +198,7 @@ class PackResolver:
             newest = max(versions)
             raise _ResolutionFailed(
                 f"The pack {use.pack} has no version {version}; its newest is {newest}",
-                pack_references.make_use(use.pack, use.name, newest).canonical,
+                labels.make_use(use.pack, use.name, newest).canonical,
             )
         return versions[version]
 
@@ -210,10 +206,10 @@ class PackResolver:
         """Return a `use:` clause with the most similar pack name, or with a filter of that name, or None."""
         close = get_close_matches(use.pack, self.shelf, n=1, cutoff=0.5)
         if close:
-            return pack_references.make_use(close[0], use.name, use.version).canonical
+            return labels.make_use(close[0], use.name, use.version).canonical
         for name, versions in self.shelf.items():
             if use.pack in versions[max(versions)].filters:
-                return pack_references.make_use(name, use.pack, use.version).canonical
+                return labels.make_use(name, use.pack, use.version).canonical
         return None
 
 

@@ -14,8 +14,9 @@ from operator import and_, or_
 from digest.papers import bitsets, display_text, paper_record
 from digest.papers.bitsets import ScoredSets
 from digest.papers.paper_record import Paper
-from digest.topics import about_clauses, author_names, example_words, language_detection, relevance
+from digest.topics import about_clauses, example_words, language_detection, relevance
 from digest.topics.about_clauses import DescriptionWeights
+from digest.topics.clauses import author_names
 from digest.topics.description_index import DescriptionIndex
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (

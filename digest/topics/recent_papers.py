@@ -28,11 +28,6 @@ class RecentPapers:
         """Test a filter on the recent papers."""
         return backtest(filter_, self.index, self.days)
 
-    @property
-    def day_count(self) -> int:
-        """Return the number of days on which there were papers."""
-        return len(set(self.days))
-
 
 def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
     """Return the recent papers, cached until the catalog or the day changes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from digest.topics import about_clauses, relevance, word_roots
+from digest.topics import about_clauses, relevance, tokenizer
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import DescriptionClause, ExampleClause, TextClause
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of
@@ -87,7 +87,7 @@ def _description_terms(
 ) -> Iterator[tuple[str, float, str]]:
     """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
     described, whole = index.descriptions, about_clauses.bits_of(leaf.roots)
-    written = {word_roots.root(word): word for word in reversed(leaf.words)}
+    written = {tokenizer.root(word): word for word in reversed(leaf.words)}
     for phrase, bits in about_clauses.bits_of_phrases(leaf.roots).items():
         frequency = described.mentions(phrase).get(number, 0.0)
         if frequency:

@@ -9,13 +9,12 @@ from difflib import get_close_matches
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import db
 from digest.db.tables.subscribers import PackRow
 from digest.errors import NotFound
 from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import PackVersions
 
-#: The id of the advisory lock that prevents publishing a pack while a filter that uses packs is stored.
+#: The id of the advisory lock that prevents publishing a pack (exclusive) while a filter that uses packs is stored (shared).
 LOCK = 0x7061636B
 
 
@@ -73,16 +72,6 @@ def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
     )
     session.flush()
     return replace(pack, version=version)
-
-
-def lock_packs_shared(session: Session) -> None:
-    """Take the shared lock on packs: until this transaction ends, no other transaction can change packs."""
-    db.lock_shared(session, LOCK)
-
-
-def lock_packs_exclusive(session: Session) -> None:
-    """Take the exclusive lock on packs until this transaction ends, in order to change packs."""
-    db.lock(session, LOCK)
 
 
 def pack_from_row(row: PackRow) -> Pack:

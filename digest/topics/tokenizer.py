@@ -1,4 +1,4 @@
-"""Split texts into words, fold case and accents, and reduce plurals.
+"""Split texts into words, fold case and accents, and reduce plurals and roots.
 
 A text is a sequence of *parts*. A part consists of letters and digits ("model", "3.5", "gpt4"). Between two
 parts is a separator, called `glue` in the code: `-` for a single hyphen, ` ` for spaces, `,` for other
@@ -8,7 +8,6 @@ characters.
 from __future__ import annotations
 
 import re
-from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -58,6 +57,19 @@ _SINGULARS = "bias lens gas atlas alias canvas chaos series species always perha
 _WHOLE = frozenset(_SINGULARS.split())
 
 
+#: A short acronym (SAM, LLMs), which matches only as it is typed.
+ACRONYM = re.compile(r"[A-Z]{2,5}s?")
+
+_LISTED = (
+    "isation ization ational fulness iveness ability ically ations ation ators ator ative ising izing "
+    "ness ment ings ing ally able ible edly ied ies ised ized ion ive ity ous ise ize ate ed er or ly "
+    "al ic es s e y"
+)
+#: Longer endings come first.
+_ENDINGS = tuple(_LISTED.split())
+_SHORTEST_ROOT = 4
+
+
 @dataclass(frozen=True, slots=True)
 class WordParts:
     """A text as a sequence of parts; `glue[i]` is the separator between part `i` and the next part."""
@@ -99,12 +111,6 @@ def read(text: str) -> WordParts:
     )
 
 
-def bounds(text: str) -> tuple[array[int], array[int]]:
-    """Return the start and end positions of the parts of `text`."""
-    ends = array("I", accumulate(map(len, split(text))))
-    return ends[0:-1:2], ends[1::2]
-
-
 @lru_cache(maxsize=1 << 16)  # the vocabulary of a month of papers is some 50,000 words; 9 MB
 def fold(part: str) -> str:
     """Return `part` folded for comparison: é becomes e, α becomes alpha, model's becomes model."""
@@ -137,6 +143,16 @@ def _singular(folded: str) -> str:
     if folded.endswith("ies") and len(folded) > 4 and not folded.endswith(("eies", "aies")):
         return folded[:-3] + "y"
     return folded[:-1]
+
+
+@lru_cache(maxsize=1 << 16)  # as large as the cache of `fold`
+def root(word: str) -> str:
+    """Return the root of a folded word, which is the same for manipulate, manipulations and manipulating."""
+    singular = stem(word)
+    for ending in _ENDINGS:
+        if singular.endswith(ending) and len(singular) - len(ending) >= _SHORTEST_ROOT:
+            return singular[: -len(ending)]
+    return singular
 
 
 def is_as_typed(surface: str) -> bool:

@@ -416,7 +416,7 @@ def test_a_topic_added_while_a_version_is_published_follows_it(
             == "LLM OR ICL"
         )
         (number,) = session.scalars(select(ResolvedFilter.resolved_filter_id))
-        assert number == filter_registry.filter_id(session, "LLM OR ICL")
+        assert number == filter_registry.filter_ids(session, ["LLM OR ICL"])["LLM OR ICL"]
 
 
 def test_a_preview_reads_the_newest_version(lab: Lab):

@@ -12,7 +12,7 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-from digest.topics import tokenizer, word_rarity, word_roots
+from digest.topics import tokenizer, word_rarity
 from tests.topics.test_relevance import SHARED
 
 ABSTRACTS = 208_594
@@ -35,7 +35,7 @@ def main() -> None:
             rows[f"{bits:g}"].append(root)
     listed = (SHARED / "data" / "academic_commonplace.txt").read_text(encoding="utf-8").splitlines()
     words = [word for word in listed if word.isalpha()]
-    rows["common"] = sorted({word_roots.root(tokenizer.fold(word)) for word in words})
+    rows["common"] = sorted({tokenizer.root(tokenizer.fold(word)) for word in words})
     lines = [
         f"{label} {line}" for label, roots in rows.items() for line in textwrap.wrap(" ".join(roots), 110)
     ]
@@ -48,7 +48,7 @@ def shares(path: Path) -> dict[str, float]:
     without: defaultdict[str, float] = defaultdict(lambda: 1.0)
     for line in path.read_text(encoding="utf-8").splitlines()[2:]:
         word, documents, *_ = line.split("\t")
-        without[word_roots.root(tokenizer.fold(word))] *= 1 - int(documents) / ABSTRACTS
+        without[tokenizer.root(tokenizer.fold(word))] *= 1 - int(documents) / ABSTRACTS
     return {root: 1 - share for root, share in without.items()}
 
 

@@ -84,11 +84,7 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
 def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(batch, written):
     filter_ = read(written)
     explainer, holds = Explainer(PaperIndex(batch)), slow_evaluator.holds
-    clauses = [
-        part
-        for leaf in filter_tree.positive_leaves(filter_.tree)
-        for part in (leaf.parts if isinstance(leaf, filter_tree.AnywhereClause) else (leaf,))
-    ]
+    clauses = [*filter_tree.positive_leaves(filter_.tree)]
 
     found = explainer.matched_clauses(filter_.canonical, range(len(batch)))
 

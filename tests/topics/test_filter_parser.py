@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors
-from digest.topics import author_names, filter_parser
-from digest.topics.clauses import parse_clause, text_words
+from digest.topics import filter_parser
+from digest.topics.clauses import author_names, parse_clause
 from digest.topics.clauses.field_names import FIELDS, SIGNALS
 from digest.topics.filter_tree import leaves
 from tests.support.growth import assert_proportional
@@ -167,8 +167,7 @@ def parse_afresh(written):
     """Parse or refuse a filter with empty caches."""
     for kept in (
         filter_parser._parse_short,
-        parse_clause.clause,
-        parse_clause.read_quoted_clause,
+        parse_clause.parse_clause,
         author_names.parts_of,
     ):
         kept.cache_clear()
@@ -380,10 +379,3 @@ def test_a_bare_category_gets_a_note():
         "cs.cl is searched for as words; did you mean cat:cs.CL?",
     )
     assert not filter_parser.parse("cat:cs.CL OR math").warnings
-
-
-@given(st.from_regex(r"[a-z0-9]{1,6}( [a-z0-9]{1,6}){0,4}\*?", fullmatch=True))
-def test_the_fast_path_for_ascii_words_gives_the_same_result(written):
-    at_once = text_words._plain_words(written)
-
-    assert at_once is None or at_once == text_words._phrase(written)

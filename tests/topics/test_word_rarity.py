@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from digest.topics import word_rarity
-from digest.topics.word_roots import root
+from digest.topics.tokenizer import root
 from tests.topics import abstract_frequencies
 from tests.topics.test_relevance import SHARED
 

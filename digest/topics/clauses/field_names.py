@@ -60,23 +60,13 @@ def field_named(written: str) -> str:
     lowered = written.lower()
     if lowered in SIGNALS:
         return lowered
-    if lowered not in FIELDS:
-        raise unknown_field(written)
-    return FIELDS[lowered]
-
-
-def unknown_field(written: str) -> ClauseError:
-    """Return the error for a field that the language lacks."""
-    if known := NO_FIELDS.get(written.lower()):
-        message, instead = known
-        return ClauseError(message, suggestion=instead)
-    return ClauseError(
+    if lowered in FIELDS:
+        return FIELDS[lowered]
+    if lowered in NO_FIELDS:
+        message, instead = NO_FIELDS[lowered]
+        raise ClauseError(message, suggestion=instead)
+    close = get_close_matches(lowered[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.66)
+    raise ClauseError(
         f"There is no field {written[:40]}; put the word in quotes to search for it as it is",
-        suggestion=field_suggestion(written),
+        suggestion=f"{FIELDS.get(close[0], close[0])}:" if close else None,
     )
-
-
-def field_suggestion(written: str) -> str | None:
-    """Return the field most similar to the misspelled name, or None."""
-    close = get_close_matches(written.lower()[:40], (*FIELDS, *SIGNALS), n=1, cutoff=0.66)
-    return f"{field_named(close[0])}:" if close else None

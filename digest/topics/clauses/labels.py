@@ -1,4 +1,4 @@
-"""Parse clauses whose value is a code or a name: category, id, announcement, source and language."""
+"""Parse clauses whose value is a code or a name: category, id, announcement, source, language and pack."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from digest.papers import identifiers, paper_record
 from digest.papers.paper_record import Announcement
 from digest.topics import arxiv_categories, language_detection
 from digest.topics.clauses.clause_error import ClauseError
-from digest.topics.filter_tree import LabelClause
+from digest.topics.filter_tree import LabelClause, PackClause
+
+#: The pattern for the names of packs and of their filters.
+NAME = r"[a-z0-9]+(?:[._-][a-z0-9]+)*"
+LONGEST_NAME = 40
+_REFERENCE = re.compile(rf"({NAME})(?:/({NAME}))?(?:@(\d{{1,6}}))?")
 
 
-def category(value: str) -> LabelClause:
-    """Return the clause for `cat:`, which matches papers in a category or an archive."""
-    return _category_of(value, primary=False)
-
-
-def primary(value: str) -> LabelClause:
-    """Return the clause for `pcat:`, which matches papers by their primary category."""
-    return _category_of(value, primary=True)
-
-
-def _category_of(value: str, *, primary: bool) -> LabelClause:
-    field = "pcat" if primary else "cat"
+def category(value: str, *, field: str) -> LabelClause:
+    """Return the clause for `cat:` or `pcat:`, which matches papers in a category or an archive, or by their first one."""
     lowered = value.strip().lower()
     name = lowered.removesuffix("*").removesuffix(".") if lowered.endswith(".*") else lowered
     code = arxiv_categories.CODES.get(name)
@@ -97,3 +92,25 @@ def language(value: str) -> LabelClause:
             suggestion=_after("lang", language_detection.NAMES[close[0]] if close else None),
         )
     return LabelClause("lang", (code,), f"lang:{code}")
+
+
+def parse_use(value: str) -> PackClause:
+    """Return the clause for `use:`, which refers to one filter of a pack or to any of its filters."""
+    found = _REFERENCE.fullmatch(value.strip().lower())
+    if found is None or max(len(found[1]), len(found[2] or "")) > LONGEST_NAME:
+        raise ClauseError(
+            "A filter of a pack is written PACK/FILTER, or PACK/FILTER@VERSION", suggestion="use:lab/nlp"
+        )
+    if found[3] and not int(found[3]):
+        raise ClauseError(
+            "Versions are numbered from 1",
+            offset=found.start(3),
+            suggestion=f"use:{found[0][: found.start(3)]}1",
+        )
+    return make_use(found[1], found[2] or "", int(found[3]) if found[3] else None)
+
+
+def make_use(pack: str, name: str, version: int | None) -> PackClause:
+    """Return the clause that refers to a filter of a pack."""
+    filter_ = f"/{name}" if name else ""
+    return PackClause(pack, name, version, f"use:{pack}{filter_}{f'@{version}' if version else ''}")

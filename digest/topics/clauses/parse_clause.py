@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from digest.topics import about_clauses, example_words, tokenizer, word_rarity, word_roots
-from digest.topics.clauses import authors, dates, field_names, labels, pack_references, signals, text_words
+from digest.topics import about_clauses, example_words, tokenizer, word_rarity
+from digest.topics.clauses import author_names, field_names, labels, ranges, text_words
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import (
     AnywhereClause,
@@ -22,19 +22,9 @@ from digest.topics.filter_tree import (
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
-@lru_cache(maxsize=65536)  # holds the words in the filters of a run, in 19 MB; many filters share words
-def clause(field: str, value: str) -> Leaf:
-    """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
-    return _clause(field, value, quoted=False, near=None)
-
-
-@lru_cache(maxsize=16384)  # smaller, because fewer filters share a phrase than a word; 13 MB
-def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
-    """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
-    return _clause(field, value, quoted=True, near=near)
-
-
-def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
+@lru_cache(maxsize=65536)  # holds the clauses in the filters of a run, in 25 MB; many filters share clauses
+def parse_clause(field: str, value: str, *, quoted: bool = False, near: int | None = None) -> Leaf:
+    """Return the clause for `field:value` or `field:"value"~near`; raise `ClauseError` if it is invalid."""
     if near is not None and not (quoted and (field in field_names.TEXT_FIELDS or field == "all")):
         raise ClauseError(
             f"{field}: does not allow ~; only words in a paper's text can be near one another",
@@ -43,7 +33,7 @@ def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
     if field in field_names.TEXT_FIELDS:
         return text_words.parse_text(field, value, quoted=quoted, near=near)
     if field in field_names.SIGNALS:
-        return signals.signal(field, value)
+        return ranges.signal(field, value)
     if field == "all":
         return _anywhere(value, quoted=quoted, near=near)
     return _READERS[field](value)
@@ -57,7 +47,7 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
     words = texts[0].tokens
     # A value with a star before its end cannot be a name.
     if texts[0].near is None and "*" not in "".join(words)[:-1]:
-        parts.append(authors.parse_person(" ".join(words).lower(), first=False))
+        parts.append(author_names.parse_person(" ".join(words).lower(), first=False))
     shown = texts[0].words
     return AnywhereClause(tuple(parts), f"all:{shown}")
 
@@ -65,15 +55,10 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
 def _about(value: str) -> DescriptionClause:
     words = tuple(filter(None, tokenizer.read(text_words.without_tex(value)).folded))
     roots = about_clauses.roots_of(words)
-    _require_bits(roots)
-    shown = " ".join(words)
-    return DescriptionClause(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
-
-
-def _require_bits(roots: tuple[str, ...]) -> None:
-    """Reject a description whose words are all too common to affect the score."""
     if not any(len(root) > 1 and word_rarity.bits(root) for root in roots):
         raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
+    shown = " ".join(words)
+    return DescriptionClause(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
 
 
 def read_examples(value: str) -> ExampleClause:
@@ -105,7 +90,7 @@ def _example(written: str, most: int) -> tuple[Example, list[tuple[str, int]]]:
     for found in map(_WEIGHTED_WORD.fullmatch, listed.split()[:most]):
         if found is None:
             raise ClauseError("The words of an example are written as word^times, with times from 1 to 99")
-        root = word_roots.root(tokenizer.fold(found["word"]))
+        root = tokenizer.root(tokenizer.fold(found["word"]))
         words.append(found["word"])
         counts.append((root, int(found["times"])))
     weights = [(root, example_words.weight(root, times)) for root, times in counts]
@@ -115,16 +100,16 @@ def _example(written: str, most: int) -> tuple[Example, list[tuple[str, int]]]:
 
 
 _READERS: dict[str, Callable[[str], Leaf]] = {
-    "au": authors.author,
-    "1au": authors.first_author,
-    "cat": labels.category,
-    "pcat": labels.primary,
+    "au": partial(author_names.parse_person, first=False),
+    "1au": partial(author_names.parse_person, first=True),
+    "cat": partial(labels.category, field="cat"),
+    "pcat": partial(labels.category, field="pcat"),
     "id": labels.identifier,
     "is": labels.state,
     "lang": labels.language,
     "source": labels.source,
-    "date": dates.published,
+    "date": ranges.published,
     "about": _about,
     "like": read_examples,
-    "use": pack_references.parse_use,
+    "use": labels.parse_use,
 }

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from digest.papers import display_text
-from digest.topics import acronyms, phrase_spellings, tokenizer
+from digest.topics import phrase_spellings, tokenizer
 from digest.topics.clauses import field_names
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import TextClause
@@ -17,7 +17,6 @@ MAX_WORDS = 64  #: maximum number of words of a phrase
 MAX_CHARACTERS = 1000  #: maximum length of a filter, both as written and in canonical form
 
 _STAR = re.compile(r"\*+")
-_PLAIN = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*|[a-z]{3,}\*")
 _MARK_INSIDE = re.compile(r"\w(\?)\w")
 _FUZZY = re.compile(r"\w(~)\d*$")
 _PUBMED_TAG = re.compile(r"(?s)(.+)\[(ti|tiab|ab|au|1au|dp|mh|tw|title|abstract|author)\]", re.IGNORECASE)
@@ -30,7 +29,7 @@ def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> Tex
     """Return the clause that searches a field for words; without quotes, the words form one compound."""
     if not quoted and not value.isalpha():
         _refuse_foreign(value)
-    tokens, gaps = _plain_words(value) or _phrase(value)
+    tokens, gaps = _phrase(value)
     if not tokens:
         raise ClauseError("Add a letter or a digit here")
     if not quoted:
@@ -38,14 +37,6 @@ def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> Tex
     if near is not None:
         gaps = " " * len(gaps)
     return _spelled(field, tokens, gaps, exact=quoted, near=near)
-
-
-def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the words and gaps of a value that needs no folding, or None for any other value."""
-    if not _PLAIN.fullmatch(value) or value.count(" ") >= MAX_WORDS:
-        return None
-    tokens = tuple(value.split(" "))
-    return tokens, " " * (len(tokens) - 1)
 
 
 def _phrase(value: str) -> tuple[tuple[str, ...], str]:
@@ -61,7 +52,8 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
     is_shouted = any(len(surface) > 5 and surface.isupper() for surface in row.surfaces)
     tokens = []
     for i in kept:
-        token = row.folded[i] if is_shouted else _token(row, i)
+        is_acronym = not is_shouted and tokenizer.ACRONYM.fullmatch(row.surfaces[i])
+        token = row.surfaces[i] if is_acronym else row.folded[i]
         if row.ends[i] in stars and stars[row.ends[i]] not in row.starts:
             del stars[row.ends[i]]
             if sum(map(str.isalpha, token)) < SHORTEST_PREFIX:
@@ -87,11 +79,6 @@ def without_tex(value: str) -> str:
             f"Written out, this has {len(plain):,} characters; a filter has at most {MAX_CHARACTERS:,}"
         )
     return plain
-
-
-def _token(row: tokenizer.WordParts, i: int) -> str:
-    """Return part `i` of a value as a token; parts are folded, but short acronyms stay as typed."""
-    return row.surfaces[i] if acronyms.is_acronym(row.surfaces[i]) else row.folded[i]
 
 
 def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, near: int | None) -> TextClause:

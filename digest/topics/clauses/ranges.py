@@ -1,19 +1,23 @@
-"""Parse date clauses: a day, a month, a year, a range or a bound."""
+"""Parse clauses whose value is a range or a bound: of dates and of the numbers of signals."""
 
 from __future__ import annotations
 
+import math
 import re
 from calendar import monthrange
 from datetime import date, timedelta
 
 from digest.topics.clauses.clause_error import ClauseError
-from digest.topics.filter_tree import DateClause
+from digest.topics.filter_tree import DateClause, SignalClause
 
 _DAY = r"(?:\d{4}(?:-\d{2}(?:-\d{2})?)?|\d{6}(?:\d{2}(?:\d{4})?)?)"
 _ONE = re.compile(rf"(>=|<=|>|<|=)?({_DAY})")
 _RANGE = re.compile(rf"({_DAY})?(?:\.\.|-(?=\d{{4}}$))({_DAY})?")
 _ARXIV_RANGE = re.compile(rf"\[({_DAY})\s+TO\s+({_DAY})\]")
 _EXAMPLE = "date:2024-01..2024-06"
+_FIGURE = r"\d{1,9}(?:\.\d{1,3})?k?"
+_BOUND = re.compile(rf"(>=|<=|>|<|=)?({_FIGURE})", re.IGNORECASE)
+_BETWEEN = re.compile(rf"({_FIGURE})\.\.({_FIGURE})", re.IGNORECASE)
 
 
 def published(value: str) -> DateClause:
@@ -70,3 +74,48 @@ def _span(since: date, until: date) -> str:  # noqa: PLR0911  (one return for ea
         if _days(short) == (since, until):
             return short
     return f"{since}..{until}"
+
+
+def signal(name: str, value: str) -> SignalClause:
+    """Return the clause that limits a signal, such as `upvotes:`, to values within bounds."""
+    plain = value.strip()
+    bound, between = _BOUND.fullmatch(plain), _BETWEEN.fullmatch(plain)
+    if between:
+        low, high = _figure(between[1]), _figure(between[2])
+    elif bound:
+        low, high = _interval(bound[1] or "=", _figure(bound[2]))
+    else:
+        raise ClauseError("Add a number or a bound here", suggestion=f"{name}:>=20")
+    if low > high:
+        raise ClauseError("No number is within these bounds", suggestion=f"{name}:>=20")
+    return SignalClause(name, low, high, f"{name}:{_figures_shown(low, high)}")
+
+
+def _figure(written: str) -> float:
+    thousands = written[-1] in "kK"
+    return round(float(written.rstrip("kK")) * (1000 if thousands else 1), 3)
+
+
+def _interval(operator: str, figure: float) -> tuple[float, float]:
+    """Return the lowest and highest matching numbers; signals are whole numbers, so > 19 means >= 20."""
+    above = int(figure) + 1
+    below = math.ceil(figure) - 1
+    return {
+        "=": (figure, figure),
+        ">=": (figure, math.inf),
+        ">": (above, math.inf),
+        "<=": (0, figure),
+        "<": (0, below),
+    }[operator]
+
+
+def _figures_shown(low: float, high: float) -> str:
+    if low == high:
+        return _shown(low)
+    if high == math.inf:
+        return f">={_shown(low)}"
+    return f"<={_shown(high)}" if low == 0 else f"{_shown(low)}..{_shown(high)}"
+
+
+def _shown(figure: float) -> str:
+    return f"{figure:.3f}".rstrip("0").rstrip(".")
