@@ -23,9 +23,8 @@ from digest.cli.results import CommandResult, Note, Text, lines, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from digest.subscribers.csv_import.csv_rows import CsvRows
-    from digest.subscribers.csv_import.import_report import ImportReport
-    from digest.subscribers.csv_import.json_rows import JsonRows
+    from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
+    from digest.subscribers.csv_import.import_list import ImportReport
 
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
@@ -78,8 +77,7 @@ def import_file(
         digest subscribers import people.csv --consent 'agreed on the sign-up sheet'
         digest subscribers import --template
     """
-    from digest.subscribers.csv_import.import_list import import_in_batches
-    from digest.subscribers.csv_import.import_report import ImportReport
+    from digest.subscribers.csv_import.import_list import ImportReport, import_in_batches
 
     if template:
         csv.writer(example := io.StringIO(), lineterminator="\n").writerows(TEMPLATE)
@@ -143,7 +141,7 @@ def sync_file(
         digest subscribers sync members.csv --invited-by 'Anna at Example Lab'
         digest subscribers sync members.csv --yes
     """
-    from digest.subscribers.csv_import.import_report import ImportReport
+    from digest.subscribers.csv_import.import_list import ImportReport
     from digest.subscribers.csv_import.sync_list import sync_in_batches
 
     asked: dict[str, Any] = {
@@ -279,8 +277,7 @@ def check_structure(rows_of: Rows) -> int:
 
 def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
     """Return the rows of a file in its format."""
-    from digest.subscribers.csv_import.csv_rows import CsvRows
-    from digest.subscribers.csv_import.json_rows import JsonRows
+    from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
 
     return JsonRows(lines) if is_json else CsvRows(lines)
 
@@ -386,7 +383,7 @@ def export_file(
         digest subscribers export people.csv
         digest subscribers export people.jsonl
     """
-    from digest.subscribers.csv_import.csv_rows import file_columns
+    from digest.subscribers.csv_import.file_rows import file_columns
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
@@ -407,7 +404,7 @@ def export_file(
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a subscriber's row for an export, with topics and packs in separate columns."""
-    from digest.subscribers.csv_import.csv_rows import file_columns
+    from digest.subscribers.csv_import.file_rows import file_columns
 
     topics, packs = split_topics_and_packs(one["topics"])
     return {name: one.get(name) for name in file_columns()} | {"topics": topics, "packs": packs}

@@ -7,12 +7,12 @@ invitation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -44,58 +44,40 @@ class Invitee:
 
 
 def queue_invitations(
-    session: Session,
-    site: Site,
-    invitees: Iterable[Invitee],
-    *,
-    invited_by: str,
-    moments: Iterator[datetime],
-    now: datetime,
+    session: Session, site: Site, invitees: Collection[Invitee], *, invited_by: str, now: datetime
 ) -> int:
-    """Queue an invitation to each address that was never invited; return the number of invitations.
+    """Queue an invitation to each address that was never invited, a minute apart; return their number.
 
-    `invited_by` names the person who added the addresses, in the operator's words. The iterator `moments`
-    gives the due time of each invitation.
+    `invited_by` names the person who added the addresses, in the operator's words.
     """
+    if not invitees:
+        return 0
     by_key = {invitation_to(site, one.email_key).key: one for one in invitees}
-    for name in used_keys(session, by_key):
-        del by_key[name]
-    due = {one.id: next(moments) for one in by_key.values()}
+    key = Delivery.__table__.c.dedupe_key
+    for used in session.scalars(select(key).where(db.one_of(key, list(by_key)))):
+        del by_key[used]
     confirmations = [
         {
             "subscriber_id": one.id,
-            "made_at": due[one.id],
-            "expires_at": due[one.id] + ANSWER_WITHIN,
+            "made_at": due_at,
+            "expires_at": due_at + ANSWER_WITHIN,
             "email": one.email,
-        }
-        for one in by_key.values()
-    ]
-    inserted = db.insert_many(
-        session,
-        Confirmation,
-        confirmations,
-        shared={
             "requested_settings": INVITED_MARK,
-            "network": "operator",
-            "evidence": "",
-            "lifts_suppression": False,
-        },
-        returning=("id", "subscriber_id"),
-    )
-    numbers = {row.subscriber_id: row.id for row in inserted}
-    letters = [
-        invitation_row(site, one, confirmation_id=numbers[one.id], invited_by=invited_by, due_at=due[one.id])
-        for one in by_key.values()
+            "network": Confirmation.BY_OPERATOR,
+        }
+        for one, due_at in zip(by_key.values(), free_moments(session, now), strict=False)
     ]
+    made = db.insert_many(session, Confirmation, confirmations, returning=("id", "subscriber_id", "made_at"))
+    by_id = {one.id: one for one in by_key.values()}
+    letters = [invitation_row(site, by_id[one.subscriber_id], one, invited_by) for one in made]
     return outbox.queue_bulk_letters(session, letters, site=site, now=now)
 
 
-def invitation_row(
-    site: Site, invitee: Invitee, *, confirmation_id: int, invited_by: str, due_at: datetime
-) -> dict[str, Any]:
+def invitation_row(site: Site, invitee: Invitee, confirmation: Row[Any], invited_by: str) -> dict[str, Any]:
     """Return an invitation as a row of the outbox."""
+    due_at = confirmation.made_at
     contents = {
-        "confirmation_id": confirmation_id,
+        "confirmation_id": confirmation.id,
         "invited_by": clean_line(invited_by)[:MAX_NAME_LENGTH],
         "topics": invitee.topics[:MAX_NAMED],
         "days": ANSWER_WITHIN.days,
@@ -115,27 +97,11 @@ def invitation_to(site: Site, email_key: str) -> planned_letters.InviteLetter:
     return planned_letters.InviteLetter(address_hash=links.address_hash(site, email_key))
 
 
-DEDUPE_KEY_COLUMN: Any = Delivery.__table__.c.dedupe_key
-USED_KEYS_QUERY = select(DEDUPE_KEY_COLUMN).where(
-    db.one_of(DEDUPE_KEY_COLUMN, db.values_param("keys", DEDUPE_KEY_COLUMN))
-)
-SUBSCRIBER_ID_COLUMN: Any = Confirmation.__table__.c.subscriber_id
-ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
-    db.one_of(SUBSCRIBER_ID_COLUMN, db.values_param("ids", SUBSCRIBER_ID_COLUMN))
-)
-
-
-def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return the dedupe keys in `keys` that earlier invitations already use."""
-    return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
-
-
 def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
     """Return the invitees without a confirmation of any kind, past or present."""
-    if not invitees:
-        return []
-    ids = [one.id for one in invitees]
-    asked = set(session.connection().execute(ASKED_QUERY, {"ids": ids}).scalars())
+    column = Confirmation.__table__.c.subscriber_id
+    query = select(column).where(db.one_of(column, [one.id for one in invitees]))
+    asked = set(session.scalars(query)) if invitees else set()
     return [one for one in invitees if one.id not in asked]
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, aliased
@@ -19,6 +20,8 @@ from digest.topics.filter_registry import FilterRegistry
 
 #: Control characters and surrogates, except line ends and tabs, since some databases cannot store them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+CheckedTopic = tuple[str, str, str]  #: a name, a canonical filter, and the filter as typed
 
 MAX_TOPICS = 50
 MAX_NAME = 80  #: maximum number of characters in a topic's name
@@ -40,6 +43,15 @@ class SubscriberTopic:
     def text(self) -> str:
         """Return the filter in the form that its owner sees."""
         return self.typed or example_words.without_words(self.canonical)
+
+
+class StoredTopic(NamedTuple):
+    """A topic as it is stored."""
+
+    name: str
+    canonical: str
+    typed: str
+    is_muted: bool
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]:
@@ -77,35 +89,41 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]
     ]
 
 
+def stored_topics(session: Session, ids: Collection[int]) -> dict[int, list[StoredTopic]]:
+    """Return {subscriber id: topics}, the topics in the order of the digest."""
+    column = Subscription.__table__.c.subscriber_id
+    query = (
+        select(column, Subscription.name, FilterRow.canonical, Subscription.typed, Subscription.is_muted)
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .where(db.one_of(column, ids))
+        .order_by(column, Subscription.position, Subscription.id)
+    )
+    topics: dict[int, list[StoredTopic]] = {}
+    for number, *topic in session.execute(query) if ids else ():
+        topics.setdefault(number, []).append(StoredTopic(*topic))
+    return topics
+
+
 def typed_topics(
-    session: Session, ids: Sequence[int], *, with_words: bool = False
+    session: Session, ids: Collection[int], *, with_words: bool = False
 ) -> dict[int, dict[str, str]]:
     """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest.
 
     With the words of their examples, another installation can read the filters without the papers.
     """
-    query = (
-        select(Subscription.subscriber_id, Subscription.name, Subscription.typed, FilterRow.canonical)
-        .join(FilterRow, FilterRow.id == Subscription.filter_id)
-        .where(Subscription.subscriber_id.in_(ids))
-        .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
-    )
-    topics: dict[int, dict[str, str]] = {}
-    for row in session.execute(query):
-        words = dict(example_words.examples_in(row.canonical)) if with_words else {}
-        typed = example_words.with_words(row.typed, words.__getitem__) if words else row.typed
-        topics.setdefault(row.subscriber_id, {})[row.name] = typed
-    return topics
+
+    def text_of(topic: StoredTopic) -> str:
+        words = dict(example_words.examples_in(topic.canonical)) if with_words else {}
+        return example_words.with_words(topic.typed, words.__getitem__) if words else topic.typed
+
+    stored = stored_topics(session, ids)
+    return {number: {one.name: text_of(one) for one in topics} for number, topics in stored.items()}
 
 
 def muted_topics(session: Session, ids: Collection[int]) -> dict[int, list[str]]:
     """Return {subscriber id: names of muted topics}."""
-    is_muted = db.one_of(Subscription.__table__.c.subscriber_id, ids), Subscription.is_muted.is_(True)
-    query = select(Subscription.subscriber_id, Subscription.name).where(*is_muted)
-    found: dict[int, list[str]] = {}
-    for row in session.execute(query.order_by(Subscription.subscriber_id, Subscription.position)):
-        found.setdefault(row.subscriber_id, []).append(row.name)
-    return found
+    stored = stored_topics(session, ids)
+    return {number: [one.name for one in topics if one.is_muted] for number, topics in stored.items()}
 
 
 def replace_topics(
@@ -117,21 +135,33 @@ def replace_topics(
     """
     checked = check_topics(topics, FilterRegistry(session))
     names = muted_topics(session, [subscriber_id]).get(subscriber_id, []) if muted is None else muted
-    silent = {clean_line(name).casefold() for name in names}
-    numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
-    session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
-    session.add_all(
-        Subscription(
-            subscriber_id=subscriber_id,
-            position=position,
-            name=name,
-            filter_id=numbers[canonical],
-            typed=typed,
-            is_muted=name.casefold() in silent,
-        )
+    store_topics(session, {subscriber_id: checked}, {subscriber_id: {folded_name(name) for name in names}})
+
+
+def store_topics(
+    session: Session, topics: Mapping[int, Sequence[CheckedTopic]], muted: Mapping[int, Collection[str]]
+) -> None:
+    """Replace the topics of these subscribers; mute those whose folded names are in `muted`."""
+    numbers = filter_registry.filter_ids(session, {one[1] for checked in topics.values() for one in checked})
+    session.execute(delete(Subscription).where(db.one_of(Subscription.__table__.c.subscriber_id, topics)))
+    rows = [
+        {
+            "subscriber_id": subscriber_id,
+            "position": position,
+            "name": name,
+            "filter_id": numbers[canonical],
+            "typed": typed,
+            "is_muted": folded_name(name) in muted.get(subscriber_id, ()),
+        }
+        for subscriber_id, checked in topics.items()
         for position, (name, canonical, typed) in enumerate(checked)
-    )
-    session.flush()
+    ]
+    db.insert_many(session, Subscription, rows)
+
+
+def folded_name(name: str) -> str:
+    """Return the name of a topic as names are compared."""
+    return clean_line(name).casefold()
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -142,7 +172,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return next(one for one in names if one.casefold() not in folded)
 
 
-def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
+def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[CheckedTopic]:
     """Return (name, canonical filter, filter as typed) for each topic.
 
     Raises BadField for too many topics or an invalid or repeated name, and BadFilter for an invalid filter.

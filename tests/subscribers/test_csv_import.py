@@ -27,8 +27,8 @@ from digest.editions.schedule import Cadence
 from digest.errors import BadField
 from digest.subscribers import subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import import import_list
-from digest.subscribers.csv_import.csv_rows import CsvRows
-from digest.subscribers.csv_import.import_report import ImportProblem
+from digest.subscribers.csv_import.file_rows import CsvRows
+from digest.subscribers.csv_import.import_list import ImportProblem
 from tests.conftest import connected
 
 HEADER = "email,name,cadence,at,timezone,state,topics,packs\n"
@@ -475,7 +475,7 @@ def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_
 
         with meanwhile(
             postgres_engine,
-            'UPDATE "subscriber"',
+            "UPDATE subscriber",
             lambda other: other.execute(update(Subscriber).values(gone)),
         ):
             load(session, site, now, "email,name\ndora@uni.edu,Dora\n")

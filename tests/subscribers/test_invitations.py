@@ -31,8 +31,8 @@ from digest.subscribers import (
 )
 from digest.subscribers.confirmations import SignUpOutcome
 from digest.subscribers.csv_import import import_list
-from digest.subscribers.csv_import.csv_rows import CsvRows
-from digest.subscribers.csv_import.import_report import ImportReport
+from digest.subscribers.csv_import.file_rows import CsvRows
+from digest.subscribers.csv_import.import_list import ImportReport
 from tests.support.shared_caches import CACHES
 
 DORA, EMIL = "dora@uni.edu", "emil@uni.edu"

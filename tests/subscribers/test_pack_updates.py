@@ -26,7 +26,7 @@ from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import confirmations, pack_updates, preferences, subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import import import_list
-from digest.subscribers.csv_import.csv_rows import CsvRows
+from digest.subscribers.csv_import.file_rows import CsvRows
 from digest.subscribers.pack_updates import PackChange
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import filter_registry, pack_resolution, stored_packs

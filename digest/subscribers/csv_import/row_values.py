@@ -17,15 +17,15 @@ from digest.db.tables.subscribers import SubscriberState
 from digest.errors import BadField, BadFilter
 from digest.mail import addresses
 from digest.subscribers import reader_settings, subscriber_rows, subscriber_topics
-from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
+from digest.subscribers.csv_import.file_rows import SUPPRESSED_STATE, Row
 from digest.subscribers.reader_settings import SETTINGS, Texts
+from digest.subscribers.subscriber_topics import CheckedTopic
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
 CELLS_CACHED = 4_096  #: maximum number of cells whose parsed filters are cached
 
-#: The topics of a row, each as (name, canonical filter, filter as typed).
-CheckedTopics = tuple[tuple[str, str, str], ...]
+CheckedTopics = tuple[CheckedTopic, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +46,7 @@ class ImportRow:
     paused_until: date | None = None  #: the day on which the subscriber's pause ends
     confirmed_at: datetime | None = None
     consent: str = ""  #: how the subscriber agreed, from the `consent` column; empty without the column
+    returns: bool = False  #: whether to resubscribe a member who was missing from an earlier list
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:

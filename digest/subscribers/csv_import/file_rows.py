@@ -1,6 +1,6 @@
-"""Read the rows of a CSV file, and convert the columns of a listmonk export to our columns.
+"""Read the rows of a file: CSV, an export of listmonk, or JSON Lines, whose keys are the columns of a CSV file.
 
-The whole file is refused if a column is unknown or repeated, or if an unclosed quote makes one cell contain
+A whole CSV file is refused if a column is unknown or repeated, or if an unclosed quote makes one cell contain
 the rows after it.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -107,11 +108,16 @@ def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
         raise BadField("line 1", f"no column is called email. Found: {found}; known: {', '.join(known)}.")
     for name, count in Counter(filter(None, names)).items():
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}."
+            hint = hint_for(name, known)
             raise BadField("line 1", f"column {name!r} is unknown. {hint} Rename or delete it.")
         if count > 1:
             raise BadField("line 1", f"column {name!r} appears {count} times. Keep one of them.")
+
+
+def hint_for(name: str, known: Sequence[str]) -> str:
+    """Return the known column that was probably meant, or all known columns."""
+    close = get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}."
 
 
 def unclosed_quote_error(line: int) -> BadField:
@@ -137,3 +143,53 @@ def row_of_listmonk(row: Row) -> Row:
     if state == SubscriberState.PENDING:
         state = row.get("state") or state
     return {name: cell for name, cell in row.items() if name != STATUS} | {"state": state}
+
+
+# ── JSON Lines ──────────────────────────────────────────────────────────────────────────────────
+
+
+class JsonRows:
+    """An iterator over the objects of a file; `line` is the number of the last line read.
+
+    Iteration raises csv.Error for an unreadable line, and the caller may then continue.
+    """
+
+    is_listmonk = False
+    ignored_columns: tuple[str, ...] = ()
+
+    def __init__(self, file: Iterable[str]):
+        self.lines = iter(file)
+        self.line = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        text = ""
+        while not text.strip():
+            text = next(self.lines)
+            self.line += 1
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            raise csv.Error("it is not JSON") from None
+        if not isinstance(found, dict):
+            raise csv.Error("it is not a JSON object")
+        for name in found:
+            if name not in file_columns():
+                raise csv.Error(f"key {name!r} is unknown. {hint_for(name, file_columns())}")
+        return {name: cell_of(value) for name, value in found.items()}
+
+
+def cell_of(value: Any) -> str:
+    """Return a JSON value as the text that a CSV cell would contain."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return "; ".join(map(str, value))
+        case dict():
+            return json.dumps(value, ensure_ascii=False) if value else ""
+    return str(value)
