@@ -145,13 +145,14 @@ def report_week() -> None:
     settings = context.settings
     if settings.weekly_report == "off" or not settings.operator_email:
         return
-    with context.read_session() as session:
-        report = weekly_report.due_report(session, timezone=settings.timezone, now=context.clock())
-    if report is not None:
-        with context.write_session() as session:
-            weekly_report.queue_weekly_report(
-                session, report, site=context.site, operator=settings.operator_email, now=context.clock()
-            )
+    with context.write_session() as session:
+        weekly_report.queue_weekly_report(
+            session,
+            site=context.site,
+            operator=settings.operator_email,
+            timezone=settings.timezone,
+            now=context.clock(),
+        )
 
 
 def remind() -> None:

@@ -5,13 +5,14 @@ The file has one JSON object per line: ids and keyed hashes, no addresses.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -26,8 +27,7 @@ OPT_OUT_FILE = "opt-outs.jsonl"
 BATCH_ROWS = 1_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SavedOptOut:
+class SavedOptOut(Struct, frozen=True, kw_only=True):
     """One opt-out, as stored in a line of the file of opt-outs."""
 
     id: int
@@ -58,7 +58,9 @@ def save_opt_outs_in_batches(session: Session, site: Site, path: Path, *, now: d
     saved = 0
     while rows := unsaved_opt_outs(session, limit=BATCH_ROWS):
         hashes = subscriber_hashes(session, site, rows)
-        append_lines(path, [line_of(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows])
+        append_lines(
+            path, [saved_opt_out(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows]
+        )
         mark_saved(session, [row.id for row in rows], now=now)
         session.commit()
         saved += len(rows)
@@ -72,20 +74,26 @@ def subscriber_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> d
     return {number: subscriber_hash(site, number, created_at) for number, created_at in found}
 
 
-def line_of(row: OptOut, hmac: str) -> str:
-    """Return an opt-out as a line of the file of opt-outs."""
-    fields = {"id": row.id, "at": row.at.isoformat(), "kind": row.kind, "hmac": hmac}
-    return json.dumps(fields | {"reason": row.reason, "subscriber_id": row.subscriber_id})
+def saved_opt_out(row: OptOut, hmac: str) -> SavedOptOut:
+    """Return an opt-out as it is stored in the file."""
+    return SavedOptOut(
+        id=row.id,
+        kind=OptOutKind(row.kind),
+        hmac=hmac,
+        reason=row.reason,
+        subscriber_id=row.subscriber_id,
+        at=row.at,
+    )
 
 
-def append_lines(path: Path, lines: Iterable[str]) -> None:
-    """Append lines and wait until they are on disk; the file is created with mode 600."""
+def append_lines(path: Path, opt_outs: Iterable[SavedOptOut]) -> None:
+    """Append opt-outs and wait until they are on disk; the file is created with mode 600."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "rb+") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
         is_cut = file.read(1) not in {b"", b"\n"}  # a crash has truncated the last line
-        file.write(("\n" * is_cut + "".join(f"{line}\n" for line in lines)).encode())
+        file.write(b"\n" * is_cut + b"".join(msgspec.json.encode(one) + b"\n" for one in opt_outs))
         file.flush()
         os.fsync(descriptor)
 
@@ -100,20 +108,7 @@ def read_opt_outs(path: Path) -> SavedOptOuts:
     found, damaged = [], 0
     for line in path.read_bytes().splitlines():
         try:
-            found.append(parse_line(line))
-        except (ValueError, KeyError, TypeError):
+            found.append(msgspec.json.decode(line, type=SavedOptOut))
+        except msgspec.MsgspecError:
             damaged += 1
     return SavedOptOuts(opt_outs=tuple(found), damaged=damaged)
-
-
-def parse_line(line: bytes) -> SavedOptOut:
-    """Parse a line of the file; raise ValueError, KeyError or TypeError if the line is damaged."""
-    fields = json.loads(line)
-    return SavedOptOut(
-        id=int(fields["id"]),
-        at=datetime.fromisoformat(fields["at"]),
-        kind=OptOutKind(fields["kind"]),
-        hmac=str(fields["hmac"]),
-        reason=str(fields["reason"]),
-        subscriber_id=fields["subscriber_id"],
-    )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import cast
 
+from msgspec.structs import asdict
 from sqlalchemy import Table, delete, select
 from sqlalchemy.orm import Session
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
@@ -74,10 +73,12 @@ def record_failure(
     if report.kind is FailureKind.HARD and is_domain_broken(session, row.domain, now):
         freeze_domain(session, row.domain, now)
         return FailureOutcome(kind=report.kind, is_frozen=True)
-    points = score_of_address(session, row.hmac, now=now, cadence=cadence)
-    is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(session, row.hmac, now)
+    counted = counted_failures(session, row.hmac)
+    points = score_of(counted, now, SCORE_LASTS_BY_CADENCE.get(cadence, SCORE_LASTS))
+    is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(counted, now)
     note = f"{report.status or report.kind}: {report.diagnostic}"[:200]
-    reason = SuppressionReason.BOUNCE if has_hard_failures(session, row.hmac, now) else SuppressionReason.FULL
+    is_hard = any(one.kind == FailureKind.HARD and now - one.at <= REFUSED_TWICE_WITHIN for one in counted)
+    reason = SuppressionReason.BOUNCE if is_hard else SuppressionReason.FULL
     is_new = is_too_high and suppress(session, site, email, reason, note, now)
     return FailureOutcome(kind=report.kind, score=points, is_suppressed=is_new)
 
@@ -114,10 +115,9 @@ def store_report(
     return row
 
 
-def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str = "daily") -> float:
-    """Return the score of an address at `now`."""
-    stale = SCORE_LASTS_BY_CADENCE.get(cadence, SCORE_LASTS)
-    days = weights_by_day(counted_failures(session, hmac))
+def score_of(counted: Iterable[BounceRow], now: datetime, stale: timedelta) -> float:
+    """Return the score of these failures at `now`; the score lasts for `stale` after the last failure."""
+    days = weights_by_day(counted)
     points, last = 0.0, None
     for day in sorted(days):
         points = days[day] if last is None or day - last > stale else points + days[day]
@@ -149,22 +149,14 @@ def counted_failures(session: Session, hmac: str) -> Sequence[BounceRow]:
     return session.scalars(mine.order_by(BounceRow.at, BounceRow.id)).all()
 
 
-def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
+def is_refused_twice(counted: Iterable[BounceRow], now: datetime) -> bool:
     """Return whether SMTP replies rejected the recipient as unknown (5.1.1) on two of the last 64 days."""
     days = {
         row.at.date()
-        for row in counted_failures(session, hmac)
+        for row in counted
         if row.reported_by == "smtp" and row.status == "5.1.1" and now - row.at <= REFUSED_TWICE_WITHIN
     }
     return len(days) >= 2
-
-
-def has_hard_failures(session: Session, hmac: str, now: datetime) -> bool:
-    """Return whether mail to an address failed permanently in the last 64 days."""
-    return any(
-        row.kind == FailureKind.HARD and now - row.at <= REFUSED_TWICE_WITHIN
-        for row in counted_failures(session, hmac)
-    )
 
 
 def lift_confirmed_suppression(
@@ -222,23 +214,6 @@ def failure_conditions(domain: str | None, kind: FailureKind | None) -> list[Col
     if kind is not None:
         conditions.append(BounceRow.kind == kind)
     return conditions
-
-
-def failure_report(row: BounceRow) -> dict[str, Any]:
-    """Return a failure's columns, keyed by name, without an address."""
-    names = (
-        "id",
-        "at",
-        "kind",
-        "status",
-        "diagnostic",
-        "reported_by",
-        "domain",
-        "delivery_id",
-        "frozen_at",
-        "forgiven_at",
-    )
-    return {name: getattr(row, name) for name in names}
 
 
 def delete_old_failures(session: Session, *, before: datetime) -> Iterator[int]:

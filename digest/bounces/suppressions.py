@@ -6,7 +6,6 @@ Only the keyed hash of an address is stored, so entries reveal no address and ma
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -37,16 +36,6 @@ class SuppressionReason(StrEnum):
 #: Reasons reported by mail servers and feedback loops, which can be wrong, so the owner may subscribe again.
 OWNER_CAN_LIFT = frozenset({SuppressionReason.BOUNCE, SuppressionReason.FULL, SuppressionReason.COMPLAINT})
 TRY_AGAIN_AFTER = timedelta(days=28)  #: how long an address with a full mailbox gets no mail
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SuppressionEntry:
-    """One entry of the suppression list."""
-
-    hmac: str
-    reason: SuppressionReason
-    note: str
-    since: datetime
 
 
 def suppress(
@@ -102,21 +91,15 @@ def end_temporary_suppressions(session: Session, *, now: datetime) -> int:
     return unsuppress_matching(session, Suppression.reason == SuppressionReason.FULL, is_over, now=now)
 
 
-def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
-    """Suppress an address at the operator's request; return whether the entry is new."""
-    return suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
-
-
 def unsuppress_by_operator(session: Session, site: Site, email: str, *, now: datetime) -> None:
     """Remove an address from the suppression list; raise NotFound if it is not on the list."""
     if not unsuppress(session, site, email, now=now):
         raise NotFound(f"{email} is not suppressed.")
 
 
-def find_suppression(session: Session, site: Site, email: str) -> SuppressionEntry | None:
+def find_suppression(session: Session, site: Site, email: str) -> Suppression | None:
     """Return the suppression entry of an address, or None if the address is not suppressed."""
-    row = session.get(Suppression, address_hmac(site, email))
-    return suppression_entry(row) if row else None
+    return session.get(Suppression, address_hmac(site, email))
 
 
 def is_suppressed(session: Session, site: Site, email: str) -> bool:
@@ -143,17 +126,9 @@ def find_suppressed(
     return {email for email, hmac in hashes.items() if hmac in listed}
 
 
-def list_suppressions(session: Session) -> list[SuppressionEntry]:
+def list_suppressions(session: Session) -> list[Suppression]:
     """Return all entries of the suppression list, oldest first."""
-    rows = session.scalars(select(Suppression).order_by(Suppression.since, Suppression.hmac))
-    return [suppression_entry(row) for row in rows]
-
-
-def suppression_entry(row: Suppression) -> SuppressionEntry:
-    """Convert a row to a suppression entry."""
-    return SuppressionEntry(
-        hmac=row.hmac, reason=SuppressionReason(row.reason), note=row.note, since=row.since
-    )
+    return [*session.scalars(select(Suppression).order_by(Suppression.since, Suppression.hmac))]
 
 
 def address_hmac(site: Site, email: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 import typer.main
@@ -55,15 +55,9 @@ def checked_out_commit(folder: Path) -> str:
 
 @app.callback()
 def root(
-    data_dir: Annotated[
-        Path | None, option("--data-dir DIR", "The data directory (DIGEST_DATA_DIR).")
-    ] = None,
-    quiet: Annotated[
-        bool, option("--quiet -q", "Print results and errors only: no notes, no progress.")
-    ] = False,
-    version: Annotated[
-        bool, option("--version", "Print the version.", callback=show_version, is_eager=True)
-    ] = False,
+    data_dir: Path | None = option("--data-dir DIR", "The data directory (DIGEST_DATA_DIR)."),
+    quiet: bool = option("--quiet -q", "Print results and errors only: no notes, no progress."),
+    version: bool = option("--version", "Print the version.", callback=show_version, is_eager=True),
 ) -> None:
     """Apply the global options by setting environment variables, which child processes inherit."""
     del version
@@ -73,49 +67,46 @@ def root(
         chosen_service.name_data_dir(data_dir)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR0912  (one return for each kind of failure)
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 failure, 2 usage error, 130 stopped by Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    given = with_bare_now(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         check_text(given)
         code = command()(args=given, prog_name="digest", standalone_mode=False) or 0
         return report_error("Stopped." if code == error_sentences.STOPPED else "", code)
-    except BadFilter as error:
-        return report_error(describe_filter_error(error), 2)
-    except UsageError as error:
-        return report_error(str(error), 2)
-    except error_sentences.Stopped as error:
-        return report_error(str(error), error_sentences.STOPPED)
-    except DigestError as error:
-        return report_error(str(error), 1)
-    except typer.TyperException as error:
-        return report_error(error.format_message(), error.exit_code)
-    except typer.Abort:
-        return report_error("Stopped.", 1)  # a prompt was cancelled
-    except KeyboardInterrupt:
-        return report_error("Stopped.", error_sentences.STOPPED)
-    except Exception as error:
-        message = error_sentences.describe_error(error)
-        if message is None:
+    except (Exception, KeyboardInterrupt) as error:
+        message, code = describe(error)
+        if not message:
             raise  # a bug: developers need the traceback
-        return report_error(message, 1)
+        return report_error(message, code)
+
+
+def describe(error: BaseException) -> tuple[str, int]:  # noqa: PLR0911  (one return for each kind of failure)
+    """Return the message for an error, and the exit code; the message is empty for a bug."""
+    match error:
+        case BadFilter():
+            text, carets, *_ = error.with_carets().splitlines()
+            return f"{error}\n  {text}\n  {carets}", 2  # the mistake is under the carets
+        case UsageError():
+            return str(error), 2
+        case error_sentences.Stopped():
+            return str(error), error_sentences.STOPPED
+        case DigestError():
+            return str(error), 1
+        case typer.TyperException():
+            return error.format_message(), error.exit_code
+        case typer.Abort():
+            return "Stopped.", 1  # a prompt was cancelled
+        case KeyboardInterrupt():
+            return "Stopped.", error_sentences.STOPPED
+    return error_sentences.describe_error(error), 1
 
 
 def command() -> Any:
     """Return the command `digest`, which builds what the arguments name."""
     return complete_help(typer.main.get_command(app))
-
-
-def with_bare_now(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command; for `deliveries resume`, `--now` without a time becomes `--deferred`."""
-    given = list(arguments)
-    if "deliveries" in given and "resume" in given and "--now" in given:
-        place = given.index("--now")
-        if not given[place + 1 : place + 2] or given[place + 1].startswith("-"):
-            given[place] = "--deferred"
-    return given
 
 
 def check_text(arguments: Sequence[str]) -> None:
@@ -126,12 +117,6 @@ def check_text(arguments: Sequence[str]) -> None:
             raise UsageError(
                 f"Argument {number} ({shown}) is not valid UTF-8. Write it in UTF-8, or rename the file."
             )
-
-
-def describe_filter_error(error: BadFilter) -> str:
-    """Return the error followed by the filter, with carets under the mistake."""
-    text, carets, *_ = error.with_carets().splitlines()
-    return f"{error}\n  {text}\n  {carets}"
 
 
 def report_error(message: str, code: int) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from digest import plurals
 from digest.cli import command_context, error_sentences, terminal
 from digest.cli.frame import Opened, command, opened
 from digest.cli.options import CLOCK, Now, argument, option
-from digest.cli.results import CommandResult, Facts, Note
+from digest.cli.results import CommandResult, facts, note
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,11 +27,9 @@ NO_OPT_OUTS = (
 @command(opened)
 def backup(
     work: Opened,
-    path: Annotated[Path, argument("FILE", "The file to write, such as digest.backup.")],
-    with_keys: Annotated[
-        bool, option("--with-keys", "Include the keys. Anybody with the file can then sign links.")
-    ] = False,
-    overwrite: Annotated[bool, option("--overwrite", "Replace an existing file.")] = False,
+    path: Path = argument("FILE", "The file to write, such as digest.backup."),
+    with_keys: bool = option("--with-keys", "Include the keys. Anybody with the file can then sign links."),
+    overwrite: bool = option("--overwrite", "Replace an existing file."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Back up the database to one SQLite file, while all processes run.
@@ -61,7 +59,7 @@ def backup(
         {"path": str(path), "bytes": size, "rows": rows, "keys": with_keys},
         (
             f"{path}: {rows:,} rows, {size / 1e6:,.1f} MB. To restore it: digest restore {path}",
-            () if with_keys else Note(NO_KEYS.format(places_of_keys(settings))),
+            () if with_keys else note(NO_KEYS.format(places_of_keys(settings))),
         ),
     )
 
@@ -89,7 +87,7 @@ def places_of_keys(settings: Settings) -> str:
 
 @command()
 def restore(
-    path: Annotated[Path, argument("FILE", "A file made by `digest backup`.")], now: Now = CLOCK
+    path: Path = argument("FILE", "A file made by `digest backup`."), now: Now = CLOCK
 ) -> CommandResult:
     """Restore a backup into an empty database, with all mail stopped.
 
@@ -133,13 +131,13 @@ def restore(
         asdict(report),
         (
             f"{path} is restored: {report.rows:,} rows of {report.made_at:%Y-%m-%d %H:%M} UTC.",
-            Facts([
+            facts([
                 ("Expired", expired),
                 ("Repeated", f"{plurals.count(report.opt_outs, 'opt-out')} made after the backup"),
                 ("Mail", "stopped; to send again: digest deliveries resume"),
             ]),
-            () if opt_outs.exists() else Note(NO_OPT_OUTS.format(opt_outs)),
-            Note(f"{opt_outs}: {plurals.count(report.damaged, 'line')} could not be read.") if report.damaged else (),
+            () if opt_outs.exists() else note(NO_OPT_OUTS.format(opt_outs)),
+            note(f"{opt_outs}: {plurals.count(report.damaged, 'line')} could not be read.") if report.damaged else (),
         ),
     )  # fmt: skip
 

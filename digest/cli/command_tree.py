@@ -22,13 +22,13 @@ PANELS = {
         "intake": "dumps.intake", "dumps": "dumps.app", "sources": "sources.app", "papers": "papers.papers",
         "hide": "papers.hide", "topics": "topics.app",
     },
-    "Subscribers": {"subscribers": "subscribers.app", "suppressions": "suppressions.app"},
+    "Subscribers": {"subscribers": "subscribers.app", "suppressions": "bounces.suppressions"},
     "Mail": {
         "preview": "publishing.preview", "publish": "publishing.publish", "deliver": "publishing.deliver",
         "run": "publishing.run", "deliveries": "deliveries.app", "why": "deliveries.why", "bounces": "bounces.app",
-        "inbox": "inbound_mail.app", "dkim": "dkim_keys.app",
+        "inbox": "inbound_mail.app", "dkim": "keys.dkim",
     },
-    "Monitoring": {"status": "status.status", "doctor": "doctor.doctor", "config": "settings_report.config"},
+    "Monitoring": {"status": "status.status", "doctor": "doctor.doctor", "config": "status.config"},
 }  # fmt: skip
 PLACES = {name: (panel, place) for panel, places in PANELS.items() for name, place in places.items()}
 

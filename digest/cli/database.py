@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from digest.cli import command_context, error_sentences, terminal
 from digest.cli.command_tree import group
 from digest.cli.frame import Opened, command, opened
 from digest.cli.options import argument, current_time
-from digest.cli.results import CommandResult, Note, Table
+from digest.cli.results import CommandResult, note, table
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 app = group("Create, migrate or copy the database.")
 
 
-@app.command()
-@command()
+@command(app=app)
 def upgrade() -> CommandResult:
     """Create the schema, or migrate it to this version.
 
@@ -46,10 +45,9 @@ def upgrade() -> CommandResult:
     )
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def copy(
-    work: Opened, url: Annotated[str, argument("URL", "An empty database, such as postgresql:///digest.")]
+    work: Opened, url: str = argument("URL", "An empty database, such as postgresql:///digest.")
 ) -> CommandResult:
     """Copy everything to another, empty database, and verify the counts.
 
@@ -75,8 +73,8 @@ def copy(
     return CommandResult(
         counts,
         (
-            Table(rows=rows, columns="table rows#"),
-            Note("Everything was copied. Set DIGEST_DATABASE_URL to the new database."),
+            table(rows=rows, columns="table rows#"),
+            note("Everything was copied. Set DIGEST_DATABASE_URL to the new database."),
         ),
     )
 

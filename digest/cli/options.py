@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -86,31 +85,32 @@ def current_time(now: datetime | None) -> datetime:
     return now or datetime.now(UTC)
 
 
-def option(spelling: str, help_text: str, **more: Any) -> Any:
+def option(spelling: str, help_text: str, default: Any = None, **more: Any) -> Any:
     """Return an option spelled as in `--limit N`: its names, and the metavar unless it is a flag."""
     words = spelling.split()
     names = [word for word in words if word.startswith("-")]
     metavar = " ".join(words[len(names) :]) or None
-    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False, **more)
+    if default is None and metavar is None:
+        default = False
+    return typer.Option(default, *names, metavar=metavar, help=help_text, show_default=False, **more)
 
 
-def argument(metavar: str, help_text: str, **more: Any) -> Any:
+def argument(metavar: str, help_text: str, default: Any = ..., **more: Any) -> Any:
     """Return an argument; the help does not show its default."""
-    return typer.Argument(metavar=metavar, help=help_text, show_default=False, **more)
+    return typer.Argument(default, metavar=metavar, help=help_text, show_default=False, **more)
 
 
-def number_option(spelling: str, help_text: str) -> Any:
+def number_option(spelling: str, help_text: str, default: Any = None) -> Any:
     """Return an option with a whole number of at least 1."""
-    return option(spelling, help_text, parser=positive_number)
+    return option(spelling, help_text, default, parser=positive_number)
 
 
-AsJson = Annotated[bool, option("--json", "Write JSON to stdout, and nothing else.")]
-Limit = Annotated[int | None, number_option("--limit N", "Show at most N.")]
-OutDir = Annotated[
-    Path, option("--out DIR", "The folder to write into; created if it is missing.", file_okay=False)
-]
+AsJson = Annotated[bool, option("--json", "Write JSON to stdout, and nothing else.", ...)]
+DryRun = Annotated[bool, option("--dry-run", "Show what would change; change nothing.", ...)]
+Yes = Annotated[bool, option("--yes -y", "Do not ask.", ...)]
+Limit = Annotated[int | None, number_option("--limit N", "Show at most N.", ...)]
 
-now_option = option("--now TIME", "Act as if it were this time: ISO 8601 with an offset.", parser=moment)
+now_option = option("--now TIME", "Act as if it were this time: ISO 8601 with an offset.", ..., parser=moment)
 GivenNow = Annotated[datetime | None, now_option]  #: None if it is not given
 Now = Annotated[datetime, now_option]  #: with CLOCK as its default
 CLOCK: Any = "now"  #: the default of `--now`, which the parser reads from the clock

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from digest import plurals
 from digest.cli import completion, terminal
 from digest.cli.command_tree import group
-from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.cli.frame import Opened, Workspace, command, opened, reading
-from digest.cli.options import CLOCK, Now, argument, number_option
-from digest.cli.results import CommandResult, Note, Text, listing
+from digest.cli.options import CLOCK, DryRun, Now, Yes, argument, number_option
+from digest.cli.results import CommandResult, Text, fields_of, listing, note
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
     from digest.db import Session
     from digest.papers.paper_record import Paper
-    from digest.subscribers.pack_updates import FilterChange, PackChange
-    from digest.topics.filter_backtest import FilterComparison, PerDay
-    from digest.topics.filter_parser import Filter
+    from digest.subscribers.pack_updates import PackChange
+    from digest.topics.filter_backtest import FilterComparison
     from digest.topics.pack_files import Pack
     from digest.topics.pack_resolution import PackVersions
     from digest.topics.paper_index import PaperIndex
@@ -34,8 +32,7 @@ SHOWN = 5  #: maximum number of gained papers, and of lost papers, shown for eac
 CHANGE_LABELS = {"new": "new", "gone": "removed", "same": "unchanged", "changed": "changed"}
 
 
-@app.command("list")
-@command(reading)
+@command(reading, app, "list")
 def show_list(work: Workspace) -> CommandResult:
     """List the packs, each with its newest version and its number of subscribers.
 
@@ -46,19 +43,13 @@ def show_list(work: Workspace) -> CommandResult:
     from digest.subscribers import pack_updates
     from digest.topics import stored_packs
 
-    users, newest = pack_updates.count_pack_users(work.session), {}
-    for name, versions in stored_packs.load_packs(work.session).items():
-        newest[name] = versions[max(versions)]
+    users = pack_updates.count_pack_users(work.session)
+    packs = [versions[max(versions)] for versions in stored_packs.load_packs(work.session).values()]
     return listing(
         [
-            {
-                "name": name,
-                "version": pack.version,
-                "filters": list(pack.filters),
-                "subscribers": users.get(name, 0),
-                "description": pack.description,
-            }
-            for name, pack in newest.items()
+            fields_of(pack, "name version description")
+            | {"filters": list(pack.filters), "subscribers": users.get(pack.name, 0)}
+            for pack in packs
         ],
         "pack=name version# subscribers# filters description",
         shrinks="description filters",
@@ -66,14 +57,11 @@ def show_list(work: Workspace) -> CommandResult:
     )
 
 
-@app.command()
-@command(reading)
+@command(reading, app)
 def show(
     work: Workspace,
-    name: Annotated[str, argument("NAME", "The name of the pack.", autocompletion=completion.packs)],
-    version: Annotated[
-        int | None, number_option("--version N", "The version to print. Default: the newest.")
-    ] = None,
+    name: str = argument("NAME", "The name of the pack.", autocompletion=completion.packs),
+    version: int | None = number_option("--version N", "The version to print. Default: the newest."),
 ) -> CommandResult:
     """Print the file of a published pack.
 
@@ -88,31 +76,27 @@ def show(
     at = terminal.format_cell(published[pack.version])
     return CommandResult(
         {
-            "name": pack.name,
-            "version": pack.version,
-            "description": pack.description,
-            "text": pack.text,
+            **fields_of(pack, "name version description text"),
             "filters": dict(pack.filters),
             "dependency_versions": dict(pack.dependency_versions),
             "versions": [{"version": number, "published_at": at} for number, at in published.items()],
         },
         (
             [line.expandtabs(4).rstrip() for line in pack.text.rstrip().splitlines()],
-            Note(f"Version {pack.version} of {max(published)}, published {at}."),
+            note(f"Version {pack.version} of {max(published)}, published {at}."),
         ),
     )
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def publish(
     work: Opened,
-    source: Annotated[
-        str, argument("FILE", "A pack as a text file (docs/filters.md); with --version, the name of a pack.")
-    ],
-    version: Annotated[
-        int | None, number_option("--version N", "Publish this version of a pack again, as a new version.")
-    ] = None,
+    source: str = argument(
+        "FILE", "A pack as a text file (docs/filters.md); with --version, the name of a pack."
+    ),
+    version: int | None = number_option(
+        "--version N", "Publish this version of a pack again, as a new version."
+    ),
     dry_run: DryRun = False,
     yes: Yes = False,
     now: Now = CLOCK,
@@ -137,7 +121,9 @@ def publish(
         return CommandResult(report, change_text(report, version, "would be", "Would get"))
     if report["is_new"] and report["subscribers"]:
         readers = plurals.count(report["subscribers"], "subscriber gets", "subscribers get")
-        require_yes(f"{readers} version {report['version']} of {pack.name}, and a letter about it.", yes=yes)
+        terminal.require_yes(
+            f"{readers} version {report['version']} of {pack.name}, and a letter about it.", yes=yes
+        )
     with work.writing() as session:
         change = pack_updates.publish(
             session, work.site, pack, effect=comparison.effect, puts_back=version, now=now
@@ -169,7 +155,6 @@ def read(session: Session, source: str, version: int | None) -> Pack:
 class CatalogComparison:
     """The catalog's papers, on which two versions of a filter are compared."""
 
-    papers: Sequence[Paper]
     index: PaperIndex
     days: Sequence[date]
 
@@ -177,115 +162,104 @@ class CatalogComparison:
         """Compare the matches of two filters, either of which may be absent."""
         from digest.topics import filter_backtest, filter_parser
 
-        def parsed(canonical: str | None) -> Filter | None:
-            return filter_parser.parse(canonical) if canonical else None
-
-        return filter_backtest.compare_filters(parsed(before), parsed(after), self.index, self.days)
+        old, new = (filter_parser.parse(text) if text else None for text in (before, after))
+        return filter_backtest.compare_filters(old, new, self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
         """Return the numbers of papers gained, papers lost, and days that have papers in the catalog."""
         found = self.compare(before, after)
         return {"gained": len(found.gained), "lost": len(found.lost), "days": len(set(self.days))}
 
+    def papers(self, numbers: Iterable[int]) -> list[dict[str, Any]]:
+        """Return gained or lost papers for JSON."""
+        from digest.papers.display_text import display
 
-def catalog_comparison(session: Session, now: datetime | None) -> CatalogComparison:
+        papers = ((number, self.index.papers[number]) for number in numbers)
+        return [
+            {"id": paper.id, "day": f"{self.days[number]}", "title": display(paper.title)}
+            for number, paper in papers
+        ]
+
+
+def catalog_comparison(session: Session, now: datetime) -> CatalogComparison:
     """Return the papers first seen up to `now`, indexed for comparing filters."""
     from digest.papers.catalog import queries
     from digest.topics.paper_index import PaperIndex
 
     papers = queries.papers(session, until=now)
-    days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
-    return CatalogComparison(papers=papers, index=PaperIndex(papers), days=days)
+    return CatalogComparison(index=PaperIndex(papers), days=first_seen_days(papers))
+
+
+def first_seen_days(papers: Iterable[Paper]) -> list[date]:
+    """Return the day each paper was first seen, in UTC."""
+    return [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
 
 
 # ── reports ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def change_report(session: Session, pack_change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
+def change_report(session: Session, change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
     """Return the changes in a new version of a pack, for JSON and for display."""
     from digest.subscribers import pack_updates
 
     return {
-        "name": pack_change.pack.name,
-        "version": pack_change.pack.version,
-        "before": pack_change.before.version if pack_change.before else None,
-        "is_new": pack_change.is_new,
-        "filters": [filter_report(*change, comparison) for change in filter_changes(pack_change)],
-        "subscribers": pack_updates.count_followers(session, pack_change.applied),
-        "blocked": [blocked_report(session, change) for change in pack_change.blocked],
+        "name": change.pack.name,
+        "version": change.pack.version,
+        "before": change.before.version if change.before else None,
+        "is_new": change.is_new,
+        "filters": [*filter_reports(change, comparison)],
+        "subscribers": pack_updates.count_followers(session, change.applied),
+        "blocked": [
+            {
+                "filter": one.canonical,
+                "reason": one.blocked_reason,
+                "subscribers": pack_updates.count_followers(session, [one]),
+            }
+            for one in change.blocked
+        ],
     }
 
 
-def filter_changes(
-    change: PackChange,
-) -> list[tuple[str, str, str | None, str | None, str | None, str | None]]:
-    """Return (name, change, canonical before and after, resolved before and after) of each filter."""
+def filter_reports(change: PackChange, comparison: CatalogComparison) -> Iterator[dict[str, Any]]:
+    """Yield the change to each filter in a pack: its texts, and the effect of the resolved filters."""
     from digest.topics import pack_resolution
 
-    def resolved_filter(pack: Pack | None, name: str, versions: PackVersions) -> str | None:
+    def resolved(pack: Pack | None, name: str, versions: PackVersions) -> str | None:
         if pack is None or name not in pack.filters:
             return None
         return pack_resolution.resolved_canonical(f"use:{pack.name}/{name}", versions)
 
-    before, after = change.before, change.pack
-    old = before.filters if before else {}
-    rows = []
-    for name in dict.fromkeys((*old, *after.filters)):
-        former, new = old.get(name), after.filters.get(name)
-        resolved = (
-            resolved_filter(before, name, change.packs_before),
-            resolved_filter(after, name, change.packs_after),
+    old, new = (change.before.filters if change.before else {}), change.pack.filters
+    for name in dict.fromkeys((*old, *new)):
+        before, after = (
+            resolved(change.before, name, change.packs_before),
+            resolved(change.pack, name, change.packs_after),
         )
-        is_same = resolved[0] == resolved[1]
-        kind = "new" if former is None else "gone" if new is None else "same" if is_same else "changed"
-        rows.append((name, kind, former, new, *resolved))
-    return rows
+        kind = (
+            "new"
+            if name not in old
+            else "gone"
+            if name not in new
+            else "same"
+            if before == after
+            else "changed"
+        )
+        compared = comparison.compare(before, after)
+        yield {
+            "name": name,
+            "change": kind,
+            "before_filter": old.get(name),
+            "after_filter": new.get(name),
+            "per_day": {
+                "before": fields_of(compared.before, PER_DAY),
+                "after": fields_of(compared.after, PER_DAY),
+            },
+            "gained": comparison.papers(compared.gained),
+            "lost": comparison.papers(compared.lost),
+        }
 
 
-def filter_report(
-    name: str,
-    kind: str,
-    former: str | None,
-    new: str | None,
-    before: str | None,
-    after: str | None,
-    comparison: CatalogComparison,
-) -> dict[str, Any]:
-    """Return the change to one filter in a pack: its texts, and the effect of the resolved filters."""
-    compared = comparison.compare(before, after)
-    return {
-        "name": name,
-        "change": kind,
-        "before_filter": former,
-        "after_filter": new,
-        "per_day": {"before": per_day_report(compared.before), "after": per_day_report(compared.after)},
-        "gained": [paper_report(comparison, number) for number in compared.gained],
-        "lost": [paper_report(comparison, number) for number in compared.lost],
-    }
-
-
-def per_day_report(per_day: PerDay) -> dict[str, float]:
-    """Return the statistics of papers per day for JSON, with the same keys as in `digest topics test`."""
-    return {name: getattr(per_day, name) for name in ("median", "p90", "max", "days")}
-
-
-def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
-    """Return a gained or lost paper for JSON."""
-    from digest.papers import display_text
-
-    paper = comparison.papers[number]
-    return {"id": paper.id, "day": f"{comparison.days[number]}", "title": display_text.display(paper.title)}
-
-
-def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
-    """Return a filter that cannot use the new version, the reason, and how many subscribers it has."""
-    from digest.subscribers import pack_updates
-
-    return {
-        "filter": change.canonical,
-        "reason": change.blocked_reason,
-        "subscribers": pack_updates.count_followers(session, [change]),
-    }
+PER_DAY = "median p90 max days"  #: the statistics of papers per day that are reported
 
 
 def change_text(
@@ -307,7 +281,7 @@ def change_text(
         yield f"{subscribers} the new version and a letter about it: {followers}."
     for one in report["blocked"]:
         affected = plurals.count(one["subscribers"], "subscriber")
-        yield Note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
+        yield note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
 
 
 def filter_text(one: Mapping[str, Any]) -> Iterator[str]:

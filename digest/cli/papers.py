@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +13,11 @@ import typer
 from digest import plurals
 from digest.cli.frame import Workspace, command, reading, writing
 from digest.cli.options import CLOCK, GivenNow, Limit, Now, argument, current_time, number_option, option
-from digest.cli.results import CommandResult, listing
+from digest.cli.results import CommandResult, fields_of, listing
 
 if TYPE_CHECKING:
     from digest.db import Session
-    from digest.papers.paper_record import Paper
+    from digest.papers.trending import Ranked
 
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 NO_POSITION = (1, 0)  #: a sort key that is greater than every position in a dump
@@ -34,21 +34,14 @@ class SortOrder(StrEnum):
     POSITION = "position"  #: the order of the dump
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedPaper:
-    """A paper with the score by which it is listed, and the reasons for the score."""
-
-    paper: Paper
-    score: float
-    reasons: tuple[str, ...] = ()
-
-
 @command(reading)
 def papers(
     work: Workspace,
-    filter_text: Annotated[str, argument("FILTER", "Only papers that match.")] = "",
-    dump_id: Annotated[int | None, number_option("--dump ID", "Only papers of this dump.")] = None,
-    order: Annotated[SortOrder | None, option("--order", "Default: trending; position with --dump.")] = None,
+    filter_text: str = argument("FILTER", "Only papers that match.", ""),
+    dump_id: int | None = number_option("--dump ID", "Only papers of this dump."),
+    order: Annotated[
+        SortOrder | None, option("--order", "Default: trending; position with --dump.", ...)
+    ] = None,
     limit: Limit = None,
     now: GivenNow = None,
 ) -> CommandResult:
@@ -69,34 +62,22 @@ def papers(
         raise typer.BadParameter("--order relevance needs a FILTER.")
     found = list_papers(work.session, filter_text, dump_id, order, now)
     columns: dict[str, Any] = {
-        "id#": lambda one: str(one.paper.id),
-        "title": lambda one: display(one.paper.title),
-        "authors": lambda one: byline(one.paper),
-        "published": lambda one: one.paper.published,
-        "score#": lambda one: one.score,
-        "why": lambda one: "; ".join(one.reasons[:2]),
-    }
-    with_reasons = order is SortOrder.TRENDING
-    if not with_reasons:
-        del columns["why"]
-    shown = listing(
-        found,
-        columns,
-        shrinks="title authors why",
-        empty=NONE_MATCH if filter_text else NONE_YET,
-        limit=limit,
-    )
+        "id#": lambda one: str(one.paper.id), "title": lambda one: display(one.paper.title),
+        "authors": lambda one: byline(one.paper), "published": lambda one: one.paper.published, "score#": "score",
+    }  # fmt: skip
+    if with_reasons := order is SortOrder.TRENDING:
+        columns["why"] = lambda one: "; ".join(one.reasons[:2])
+    empty = NONE_MATCH if filter_text else NONE_YET
+    shown = listing(found, columns, shrinks="title authors why", empty=empty, limit=limit)
     return replace(shown, value=(as_json_line(one, with_reasons=with_reasons) for one in found[:limit]))
 
 
 @command(writing)
 def hide(
     work: Workspace,
-    reference: Annotated[str, argument("PAPER", "Catalog number, arXiv id, DOI, URL or exact title.")] = "",
-    dump_id: Annotated[
-        int | None, number_option("--dump ID", "Every paper that only this dump lists.")
-    ] = None,
-    undo: Annotated[bool, option("--undo", "Show hidden papers again.")] = False,
+    reference: str = argument("PAPER", "Catalog number, arXiv id, DOI, URL or exact title.", ""),
+    dump_id: int | None = number_option("--dump ID", "Every paper that only this dump lists."),
+    undo: bool = option("--undo", "Show hidden papers again."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Hide papers from all pages, feeds and new digests. The page of a hidden paper returns 410 (Gone).
@@ -130,7 +111,7 @@ def hide(
 
 def list_papers(
     session: Session, filter_text: str, dump_id: int | None, order: SortOrder, now: datetime | None
-) -> list[ListedPaper]:
+) -> list[Ranked]:
     """Return the matching papers in the given order."""
     from digest.papers.catalog import queries
     from digest.topics.filter_registry import FilterRegistry
@@ -146,7 +127,7 @@ def list_papers(
         if order is SortOrder.RELEVANCE:
             relevance = index.relevance(parsed, matches)
             best = sorted(relevance, key=lambda number: (-relevance[number], number))
-            return [ListedPaper(paper=found[number].paper, score=relevance[number]) for number in best]
+            return [Ranked(paper=found[number].paper, score=relevance[number], reasons=()) for number in best]
         found = [one for number, one in enumerate(found) if matches >> number & 1]
     if order is SortOrder.NEWEST:
         found.sort(key=lambda one: (one.paper.first_seen_at, one.paper.id), reverse=True)
@@ -155,7 +136,7 @@ def list_papers(
     return found
 
 
-def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
+def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[Ranked]:
     """Return the papers first seen up to `now`, ordered by trending score.
 
     If `ids` is given, only the papers with these ids are returned.
@@ -166,43 +147,29 @@ def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | N
     chosen = queries.papers(session, ids=ids, until=now)
     as_of = queries.observed_at(session, until=now or LAST_MOMENT) or current_time(now)
     evidence = queries.evidence(session, chosen, as_of=as_of)
-    return [
-        ListedPaper(paper=one.paper, score=one.score, reasons=one.reasons)
-        for one in trending.rank(chosen, evidence, as_of)
-    ]
+    return trending.rank(chosen, evidence, as_of)
 
 
-def as_json_line(one: ListedPaper, *, with_reasons: bool) -> dict[str, Any]:
+def as_json_line(one: Ranked, *, with_reasons: bool) -> dict[str, Any]:
     """Return a paper's fields for JSON, with raw and readable text."""
-    from digest.papers import display_text
+    from digest.papers.display_text import display
 
     paper = one.paper
     organization = paper.organization
     return {
         "id": paper.id,
         "ids": dict(paper.ids),
-        "title": paper.title,
-        "abstract": paper.abstract,
-        "summary_by": paper.summary_by,
-        "display_title": display_text.display(paper.title),
-        "display_abstract": display_text.display(paper.abstract),
-        "authors": list(paper.authors),
+        **fields_of(paper, "title abstract summary_by"),
+        "display_title": display(paper.title),
+        "display_abstract": display(paper.abstract),
+        "authors": paper.authors,
         "n_authors": paper.n_authors,
-        "organization": organization and {"handle": organization.handle, "name": organization.name},
-        "published": paper.published,
-        "published_inferred": paper.published_inferred,
-        "categories": list(paper.categories),
-        "journal": paper.journal,
-        "comment": paper.comment,
-        "announcement": paper.announcement,
-        "urls": list(paper.urls),
-        "signals": {name: as_whole_number(value) for name, value in paper.signals.items()},
+        "organization": organization and fields_of(organization, "handle name"),
+        **fields_of(paper, "published published_inferred categories journal comment announcement urls"),
+        "signals": {
+            name: int(value) if value == int(value) else value for name, value in paper.signals.items()
+        },
         "first_seen_at": paper.first_seen_at,
         "score": one.score,
         **({"reasons": one.reasons} if with_reasons else {}),
     }
-
-
-def as_whole_number(value: float) -> float | int:
-    """Return a number as an int if it is whole."""
-    return int(value) if value == int(value) else value

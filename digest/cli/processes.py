@@ -15,7 +15,9 @@ from digest.process import child_processes
 if TYPE_CHECKING:
     from digest.settings import Settings
 
-Listen = Annotated[str | None, option("--listen HOST:PORT", "Where the web server listens (DIGEST_LISTEN).")]
+Listen = Annotated[
+    str | None, option("--listen HOST:PORT", "Where the web server listens (DIGEST_LISTEN).", ...)
+]
 
 
 def up(listen: Listen = None) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from time import sleep
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 from digest import plurals
 from digest.cli import command_context, completion, error_sentences, sources, terminal
 from digest.cli.frame import Opened, Workspace, command, opened, reading
-from digest.cli.options import CLOCK, GivenNow, Now, OutDir, argument, current_time, number_option, option
-from digest.cli.results import CommandResult, Note
+from digest.cli.options import CLOCK, GivenNow, Now, argument, current_time, number_option, option
+from digest.cli.results import CommandResult, note
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -39,7 +35,14 @@ Email = Annotated[str, argument("EMAIL", "A subscriber's address.", autocompleti
 
 
 @command(reading)
-def preview(work: Workspace, email: Email, out: OutDir, now: Now = CLOCK) -> CommandResult:
+def preview(
+    work: Workspace,
+    email: Email,
+    out: Path = option(
+        "--out DIR", "The folder to write into; created if it is missing.", ..., file_okay=False
+    ),
+    now: Now = CLOCK,
+) -> CommandResult:
     """Write a subscriber's next digest to files.
 
     Writes the letter as it would be sent (digest.html, digest.txt, digest.eml) and its data (digest.json). Nothing is sent or stored.
@@ -53,9 +56,8 @@ def preview(work: Workspace, email: Email, out: OutDir, now: Now = CLOCK) -> Com
 
     made = digest_preview.preview(work.context.publication(work.session, now), email, work.context.signers)
     write_letter(out, "digest", made)
-    text = json.dumps(made.json, ensure_ascii=False, indent=2, default=terminal.json_value)
-    (out / "digest.json").write_text(text + "\n", encoding="utf-8")
-    published = Note(f"There are no new papers since {made.edition.name}, so this is that digest.")
+    (out / "digest.json").write_text(terminal.json_text(made.json, indent=2) + "\n", encoding="utf-8")
+    published = note(f"There are no new papers since {made.edition.name}, so this is that digest.")
     return CommandResult(
         made.json,
         (published if made.is_published else (), made.letter.subject, f"Open it: {out / 'digest.html'}"),
@@ -73,10 +75,8 @@ def write_letter(out: Path, name: str, made: Preview) -> None:
 @command(opened)
 def publish(
     work: Opened,
-    is_dry_run: Annotated[
-        bool, option("--dry-run", "Write the letters to --out; send and store nothing.")
-    ] = False,
-    out: Annotated[Path | None, option("--out DIR", "The folder for --dry-run.", file_okay=False)] = None,
+    is_dry_run: bool = option("--dry-run", "Write the letters to --out; send and store nothing."),
+    out: Path | None = option("--out DIR", "The folder for --dry-run.", file_okay=False),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Compose every due digest into the outbox; send nothing yet.
@@ -105,10 +105,10 @@ def write_dry_run(work: Opened, out: Path, now: datetime) -> CommandResult:
             letters.append(asdict(result))
             if result.file:
                 write_letter(out, result.file, made)
-    index = {"now": now.isoformat(), "letters": letters}
+    index = {"now": now, "letters": letters}
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (out / DRY_RUN_INDEX).write_text(json.dumps(index, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    mails = plurals.count(sum(1 for letter in letters if letter["letter"]), "letter")
+    (out / DRY_RUN_INDEX).write_text(terminal.json_text(index, indent=2) + "\n", encoding="utf-8")
+    mails = plurals.count(sum(bool(letter["letter"]) for letter in letters), "letter")
     due = plurals.count(len(letters), "due subscriber")
     return CommandResult(index, f"Dry run: {mails} for {due}, written to {out}. Nothing was sent.")
 
@@ -117,7 +117,7 @@ def write_dry_run(work: Opened, out: Path, now: datetime) -> CommandResult:
 def deliver(
     work: Opened,
     now: GivenNow = None,
-    limit: Annotated[int | None, number_option("--limit N", "Deliver at most N letters.")] = None,
+    limit: int | None = number_option("--limit N", "Deliver at most N letters."),
 ) -> CommandResult:
     """Deliver the letters in the outbox, in this process.
 
@@ -141,7 +141,11 @@ def run(work: Opened, now: GivenNow = None) -> CommandResult:
     """
     context = work.context
     with error_sentences.on_ctrl_c(lambda: STOPPED_READING):
-        loads = poll_due_sources(context, current_time(now))
+        polls = sources.poll_with_progress(context, current_time(now))
+        for one in polls:
+            if not one.is_fine:
+                terminal.print_note(f"{one.source}: {terminal.visible_text(one.result)}")
+        loads = [loaded.to_json() for one in polls for loaded in one.dumps]
         loads += load_dumps_folder(context, current_time(now))
     made = publish_due(context, current_time(now))
     report_problems(context, current_time(now), is_expired=bool(made["expired"]))
@@ -160,15 +164,6 @@ def run(work: Opened, now: GivenNow = None) -> CommandResult:
         ),
         stop=stop,
     )
-
-
-def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
-    """Poll the due sources, and return the result of each dump for JSON; note each failed poll on stderr."""
-    found = sources.poll_with_progress(context, now)
-    for one in found:
-        if not one.is_fine:
-            terminal.print_note(f"{one.source}: {terminal.visible_text(one.result)}")
-    return [loaded.to_json() for one in found for loaded in one.dumps]
 
 
 def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]]:
@@ -266,7 +261,8 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
         command_context.open_write_session(context, renders=True) as session,
         context.open_transport() as transport,
         terminal.show_progress("Delivering", total=min(waiting, limit or waiting)) as done,
-        stop_after_window() as is_stopping,
+        # After the first signal, delivery finishes the current window of letters, so that none is in doubt.
+        error_sentences.stop_signals(SIGINT, SIGTERM, second_stops=True) as received,
     ):
         report = delivery_run.deliver(
             session,
@@ -279,12 +275,12 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
             limits=context.settings.limits,
             window=context.settings.window,
             limit=limit,
-            is_stopping=is_stopping,
+            is_stopping=lambda: bool(received),
             progress=done.update_to,
             sleep=None if now else sleep,
         )
         left = outbox.count_by_state(session)[DeliveryState.QUEUED]
-        stop = stopped_delivering(report.sent, left) if is_stopping() else ""
+        stop = stopped_delivering(report.sent, left) if received else ""
     return asdict(report), stop
 
 
@@ -294,27 +290,6 @@ def stopped_delivering(sent: int, left: int) -> str:
         f"Stopped. {plurals.count(sent, 'letter was', 'letters were')} sent, {plurals.count(left, 'waits', 'wait')} in the outbox."
         " To continue: digest deliver. Nobody gets a letter twice."
     )
-
-
-@contextmanager
-def stop_after_window() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C or SIGTERM was received.
-
-    After the first signal, delivery finishes the current batch of letters (a window) and then stops, so that
-    no letter is in doubt. A second signal stops delivery at once.
-    """
-    received: list[int] = []
-
-    def note_signal(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        signal.signal(number, before[signal.Signals(number)])
-
-    before = {number: signal.signal(number, note_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(received)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def figures_in_words(report: dict[str, int]) -> str:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from digest.cli import terminal
 
-
-class Printable(Protocol):
-    """A part of the text for people."""
-
-    def show(self) -> None:
-        """Print it."""
-
-
-Text: TypeAlias = (
-    "str | Printable | Iterable[Text]"  #: a line of the result, or something else, or a sequence of these
-)
+#: The text for people: a line of the result, a function that prints something else, or a sequence of these.
+Text: TypeAlias = "str | Callable[[], object] | Iterable[Text]"
 
 
 @dataclass(frozen=True)
@@ -37,102 +29,81 @@ class CommandResult:
         if not as_json:
             show_text(self.text)
         elif self.is_list:
-            terminal.print_json_lines(self.value)
+            for value in self.value:
+                print(terminal.json_text(value))
         else:
-            terminal.print_json(self.value)
+            print(terminal.json_text(self.value, indent=2))
 
 
 def show_text(text: Text) -> None:
     """Print a text for people, each part in turn."""
     if isinstance(text, str):
-        terminal.print_line(text)
-    elif isinstance(text, Iterable):
+        print(terminal.visible_text(text))
+    elif callable(text):
+        text()
+    else:
         for part in text:
             show_text(part)
-    else:
-        text.show()
 
 
-@dataclass(frozen=True)
-class Note:
-    """A remark, which is not part of the result: it goes to stderr."""
-
-    text: str
-
-    def show(self) -> None:
-        """Print the note."""
-        terminal.print_note(self.text)
+def note(text: str) -> Text:
+    """Return a remark, which is not part of the result: it goes to stderr."""
+    return partial(terminal.print_note, text)
 
 
-@dataclass(frozen=True)
-class Paragraph:
-    """A text that is wrapped and indented behind its first words."""
-
-    first: str
-    text: str
-
-    def show(self) -> None:
-        """Print the paragraph."""
-        terminal.print_paragraph(self.first, self.text)
+def paragraph(first: str, text: str) -> Text:
+    """Return a text that is wrapped and indented behind its first words."""
+    return partial(terminal.print_paragraph, first, text)
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Names, each with a value, one a line."""
-
-    rows: Iterable[tuple[str, Any]]
-
-    def show(self) -> None:
-        """Print the facts."""
-        terminal.print_facts(self.rows)
+def facts(rows: Iterable[tuple[str, Any]]) -> Text:
+    """Return names, each with a value, one a line."""
+    return partial(terminal.print_facts, rows)
 
 
 #: The columns of a table, as `name` or `heading=name`; a heading that ends in `#` is a number.
 #: Or a value for each heading: the name of a field, or a function of the row.
 Columns: TypeAlias = "str | Mapping[str, str | Callable[[Any], Any]]"
 
-
 #: The rows of a list, or a function that reads at most as many rows as it is given.
 Rows: TypeAlias = "Iterable[Any] | Callable[[int | None], Iterable[Any]]"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows, the columns that people see of them, and what is printed if there are none or too many."""
+def table(
+    rows: Rows,
+    columns: Columns,
+    *,
+    shrinks: str = "",
+    empty: str = "None.",
+    limit: int | None = None,
+    total: Callable[[], int] | None = None,
+    hint: str = "",
+) -> Text:
+    """Return a table of at most `limit` rows.
 
-    rows: Rows
-    columns: Columns
-    shrinks: str = ""  #: the columns that are truncated in a narrow terminal
-    empty: str = "None."
-    limit: int | None = None  #: the maximum number of rows; None: all
-    total: Callable[[], int] | None = None  #: counts all rows, if `rows` does not have them
-    hint: str = ""  #: how to narrow the list
+    `shrinks` names the columns that are truncated in a narrow terminal, `total` counts all rows if `rows` is no
+    sequence, and `hint` says how to narrow the list.
+    """
 
-    def show(self) -> None:
-        """Print the table."""
-        rows = iter(first_rows(self.rows, self.limit and self.limit + 1))
-        shown = list(islice(rows, self.limit))
+    def show() -> None:
+        found = first_rows(rows, limit and limit + 1)
+        shown = list(islice(found, limit))
         if not shown:
-            terminal.print_note(self.empty)
+            terminal.print_note(empty)
             return
-        columns = columns_of(self.columns)
-        cells = ([value(row) for value in columns.values()] for row in shown)
-        terminal.print_table(list(columns), cells, shrinks=self.shrinks.split())
-        if next(rows, None) is not None:
-            self.show_rest(len(shown))
+        values = columns_of(columns)
+        cells = ([value(row) for value in values.values()] for row in shown)
+        terminal.print_table(list(values), cells, shrinks=shrinks.split())
+        if next(found, None) is not None:
+            number = total() if total else len(rows) if isinstance(rows, Sequence) else 0
+            terminal.print_note(f"{number - len(shown):,} more; --limit {number} shows them all.{hint}")
 
-    def show_rest(self, shown: int) -> None:
-        """Print a note about the rows that are not shown."""
-        total = self.total() if self.total else len(self.rows) if isinstance(self.rows, Sequence) else None
-        if total is None:
-            terminal.print_note(f"There are more. --limit N shows N, --json shows all.{self.hint}")
-        else:
-            terminal.print_note(f"{total - shown:,} more; --limit {total} shows them all.{self.hint}")
+    return show
 
 
 def first_rows(rows: Rows, limit: int | None) -> Iterator[Any]:
-    """Yield at most `limit` rows."""
-    yield from islice(rows(limit) if callable(rows) else rows, limit)
+    """Return at most `limit` rows."""
+    return islice(rows(limit) if callable(rows) else rows, limit)
 
 
 def columns_of(columns: Columns) -> dict[str, Callable[[Any], Any]]:
@@ -146,6 +117,11 @@ def columns_of(columns: Columns) -> dict[str, Callable[[Any], Any]]:
 def field(name: str) -> Callable[[Any], Any]:
     """Return the function that takes this field of a row, which is a mapping or an object."""
     return lambda row: row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+
+def fields_of(row: object, names: str) -> dict[str, Any]:
+    """Return these fields of an object, for JSON."""
+    return {name: getattr(row, name) for name in names.split()}
 
 
 def lines(values: Iterable[Any], text: Text = (), code: int = 0) -> CommandResult:
@@ -169,7 +145,5 @@ def listing(
 
     If `limit` is None, scripts get all rows, and people the first.
     """
-    table = Table(
-        rows=rows, columns=columns, limit=terminal.LIMIT if limit is None else limit or None, **more
-    )
-    return lines(first_rows(rows, limit or None), (before, table, after))
+    shown = table(rows, columns, limit=terminal.LIMIT if limit is None else limit or None, **more)
+    return lines(first_rows(rows, limit or None), (before, shown, after))

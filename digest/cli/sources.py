@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.command_tree import group
-from digest.cli.confirmation_prompt import DRY_RUN
 from digest.cli.dumps import Order
 from digest.cli.frame import Opened, Workspace, command, opened, reading, writing
 from digest.cli.options import CLOCK, Now, argument, option, whole_number
-from digest.cli.results import CommandResult, Note, lines, listing
+from digest.cli.results import CommandResult, fields_of, lines, listing, note
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 app = group("Servers that dumps are fetched from.")
 
 NAMES = "hf-daily, arxiv:cs.CL+cs.LG (any archives), biorxiv, medrxiv, or an https address."
-NONE_DUE = Note("No source is due.")
+NONE_DUE = note("No source is due.")
+NOT_COMPLETE = "The history was not loaded completely. Run the command again to continue."
 
 SourceName = Annotated[str, argument("SOURCE", NAMES)]
 
 
-@app.command("list")
-@command(reading)
+@command(reading, app, "list")
 def show_list(work: Workspace) -> CommandResult:
     """List the sources, when each is polled next, and the last result.
 
@@ -51,20 +50,16 @@ def show_list(work: Workspace) -> CommandResult:
     )  # fmt: skip
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def add(
     work: Opened,
     source: SourceName,
-    backfill: Annotated[
-        int | None,
-        option(
-            "--backfill DAYS",
-            "Past days to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
-            parser=whole_number,
-        ),
-    ] = None,
-    hours: Annotated[float | None, option("--every HOURS", "Hours between two polls.")] = None,
+    backfill: int | None = option(
+        "--backfill DAYS",
+        "Past days to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
+        parser=whole_number,
+    ),
+    hours: float | None = option("--every HOURS", "Hours between two polls."),
     order: Order = None,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -78,21 +73,17 @@ def add(
         digest sources add https://papers.example.org/today.json --every 6
     """
     interval = timedelta(hours=hours) if hours else None
-    report, filled, days = add_source(
-        work.context, source, now=now, order=order, interval=interval, backfill=backfill
-    )
+    report, filled, days = add_source(work.context, source, now, order, interval, backfill)
     name, every = report["name"], format_interval(report["interval_seconds"])
     history = f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
     is_failed = filled.state == "failed"
     return CommandResult(
         report | {"backfill": {"days": days} | filled.to_json()},
         (
-            Note(f"{name} can load at most {days} days of history.") if backfill and backfill > days else (),
+            note(f"{name} can load at most {days} days of history.") if backfill and backfill > days else (),
             f"Added {name}: polled every {every} while the scheduler runs.",
             history if days else (),
-            Note("The history was not loaded completely. Run the command again to continue.")
-            if is_failed
-            else (),
+            note(NOT_COMPLETE) if is_failed else (),
         ),
         code=int(is_failed),
     )
@@ -101,7 +92,6 @@ def add(
 def add_source(
     context: AppContext,
     source: str,
-    *,
     now: datetime,
     order: str | None = None,
     interval: timedelta | None = None,
@@ -121,8 +111,7 @@ def add_source(
         return as_report(row), filled, days
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def remove(work: Workspace, source: SourceName) -> CommandResult:
     """Remove a source. The source's papers stay in the catalog.
 
@@ -137,16 +126,13 @@ def remove(work: Workspace, source: SourceName) -> CommandResult:
     return CommandResult(report | {"is_on": False}, f"Removed {report['name']}.")
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def poll(
     work: Opened,
-    names: Annotated[
-        list[str] | None, argument("SOURCE", "Sources to poll, due or not. Default: all that are due.")
-    ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "List the sources that would be polled; fetch nothing.")
-    ] = False,
+    names: list[str] | None = argument(
+        "SOURCE", "Sources to poll, due or not. Default: all that are due.", None
+    ),
+    dry_run: bool = option("--dry-run", "List the sources that would be polled; fetch nothing."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Poll sources now, in this process, as the scheduler does when they are due.
@@ -166,7 +152,7 @@ def poll(
                 as_report(stored_sources.get(session, name))
                 for name in names or stored_sources.due(session, now)
             ]
-        return lines(rows, [f"{DRY_RUN}{row['name']} would be polled." for row in rows] or NONE_DUE)
+        return lines(rows, [f"{terminal.DRY_RUN}{row['name']} would be polled." for row in rows] or NONE_DUE)
     polled = poll_with_progress(work.context, now, names)
     return lines(
         [one.to_json() for one in polled],
@@ -199,8 +185,5 @@ def as_report(row: SourceRow) -> dict[str, Any]:
     """Return a source's fields for JSON, with the secrets removed from the URL."""
     from digest.dumps.sources import source_presets
 
-    names = ("name", "kind", "order", "is_on", "since", "polled_at", "next_poll_at", "failures", "result")
-    return {name: getattr(row, name) for name in names} | {
-        "url": source_presets.without_secrets(row.url),
-        "interval_seconds": row.interval_seconds,
-    }
+    names = "name kind order is_on since polled_at next_poll_at failures result interval_seconds"
+    return fields_of(row, names) | {"url": source_presets.without_secrets(row.url)}

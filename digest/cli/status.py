@@ -1,4 +1,4 @@
-"""`digest status`: show counts, processes, servers, disks and problems, or the activity of the last days."""
+"""`digest status` and `digest config`: counts, processes, disks and problems, or recent activity; the settings in use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -17,15 +17,12 @@ from digest import plurals
 from digest.cli import command_context
 from digest.cli.frame import command
 from digest.cli.options import CLOCK, Now, current_time, option
-from digest.cli.results import CommandResult, Facts, Table, Text, show_text
+from digest.cli.results import CommandResult, Text, facts, fields_of, listing, show_text, table
 
 if TYPE_CHECKING:
-    from digest.monitoring.activity import Activity
     from digest.monitoring.check_results import Problem
-    from digest.monitoring.figures import ActiveStop, Figures
-    from digest.monitoring.probes import Disk
+    from digest.monitoring.figures import Figures
     from digest.monitoring.report import Report
-    from digest.process.heartbeats import ProcessRecord
     from digest.settings import Settings
 
 WATCH_SECONDS = 2.0
@@ -33,6 +30,7 @@ CLEAR = "\x1b[H\x1b[2J"  #: the escape sequence that moves the cursor to the top
 FACTS = 3  #: maximum number of facts shown for each problem; the alarm letter has all facts
 PERIOD = re.compile(r"(?P<number>[1-9]\d{0,2})(?P<unit>[dw])")
 MAX_DAYS = 366
+DUMP_FIELDS = "id path date state reason papers new rejected read_at"
 
 
 def period(text: str) -> timedelta:
@@ -46,11 +44,10 @@ def period(text: str) -> timedelta:
 
 @command()
 def status(
-    since: Annotated[
-        timedelta | None,
-        option("--since PERIOD", "Show the activity of days or weeks: 7d, 4w.", parser=period),
-    ] = None,
-    watch: Annotated[bool, option("--watch", "Show the status again every 2 seconds, until Ctrl-C.")] = False,
+    since: timedelta | None = option(
+        "--since PERIOD", "Show the activity of days or weeks: 7d, 4w.", parser=period
+    ),
+    watch: bool = option("--watch", "Show the status again every 2 seconds, until Ctrl-C."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Show service status: subscribers, papers, mail, processes, servers, disks.
@@ -93,12 +90,16 @@ def watch_status(settings: Settings) -> NoReturn:
 
 def as_json_report(report: Report, settings: Settings) -> dict[str, Any]:
     """Return the report for JSON; without the database it has no figures."""
+    disks = [
+        {"folder": str(disk.folder), **fields_of(disk, "free size is_low"), "message": str(disk)}
+        for disk in report.disks
+    ]
     return {
         "now": report.now,
         "is_well": report.is_well,
         **(figures_report(report.figures, report.now) if report.figures else {}),
         "problems": [problem.to_json() for problem in report.problems],
-        "disks": [disk_report(disk) for disk in report.disks],
+        "disks": disks,
         "settings": settings.shown(),
     }
 
@@ -107,45 +108,20 @@ def figures_report(figures: Figures, now: datetime) -> dict[str, Any]:
     """Return the figures for JSON."""
     return {
         "subscribers": figures.subscribers,
-        "catalog": {
-            "papers": figures.papers,
-            "dumps": figures.dumps,
-            "last_seen_at": figures.last_paper_at,
-        },
-        "dumps": [asdict(dump) for dump in figures.latest_dumps],
+        "catalog": fields_of(figures, "papers dumps") | {"last_seen_at": figures.last_paper_at},
+        "dumps": [fields_of(dump, DUMP_FIELDS) for dump in figures.latest_dumps],
         "late": [asdict(one) | {"message": str(one)} for one in figures.late_lists],
         "outbox": figures.deliveries,
         "in_doubt": figures.in_doubt,
-        "stops": [{"scope": one.scope, "since": one.since, "reason": one.reason} for one in figures.stops],
+        "stops": [fields_of(one, "scope since reason") for one in figures.stops],
         "unprocessed_mail": figures.mail_in["shunted"],
         "paused": figures.pauses,
-        "next_due_at": figures.next_due_at,
-        "due_now": figures.due_now,
-        "last_run_at": figures.last_run_at,
-        "heartbeats": [heartbeat_report(process, now) for process in figures.processes],
-    }
-
-
-def heartbeat_report(process: ProcessRecord, now: datetime) -> dict[str, Any]:
-    """Return the last heartbeat of a process for JSON."""
-    return {
-        "role": process.role,
-        "host": process.host,
-        "pid": process.pid,
-        "at": process.at,
-        "seconds_ago": seconds_since(now, process.at),
-        "is_alive": not process.is_dead(now),
-    }
-
-
-def disk_report(disk: Disk) -> dict[str, Any]:
-    """Return the free space of a disk for JSON."""
-    return {
-        "folder": str(disk.folder),
-        "free": disk.free,
-        "size": disk.size,
-        "is_low": disk.is_low,
-        "message": str(disk),
+        **fields_of(figures, "next_due_at due_now last_run_at"),
+        "heartbeats": [
+            fields_of(process, "role host pid at")
+            | {"seconds_ago": seconds_since(now, process.at), "is_alive": not process.is_dead(now)}
+            for process in figures.processes
+        ],
     }
 
 
@@ -154,25 +130,50 @@ def disk_report(disk: Disk) -> dict[str, Any]:
 
 def status_text(report: Report, settings: Settings) -> Iterator[Text]:
     """Yield a report; without the database, only the lines that do not depend on the database."""
-    figures, shown = report.figures, settings.shown()
-    yield Facts(
-        [
-            *(counts(figures) if figures else []),
-            *problem_lines(report.problems),
-            *(work(figures) if figures else []),
-            *[("Disk", str(disk)) for disk in report.disks],
-            ("Web", shown["base_url"]),
-            ("Database", shown["database_url"]),
-            ("Broker", shown["broker_url"]),
-            ("Mail", shown["mail_url"]),
-            ("Dumps", shown["dumps_dir"]),
-        ]
+    shown, names = settings.shown(), ("base_url", "database_url", "broker_url", "mail_url", "dumps_dir")
+    places = zip(("Web", "Database", "Broker", "Mail", "Dumps"), (shown[name] for name in names), strict=True)
+    problems = problem_lines(report.problems)
+    lines = [*figure_lines(report.figures, problems)] if report.figures else problems
+    yield facts([*lines, *[("Disk", str(disk)) for disk in report.disks], *places])
+    if report.figures:
+        yield from tables(report.figures, report.now)
+
+
+def figure_lines(figures: Figures, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+    """Yield the lines about subscribers, papers, mail and work, with the problems between them."""
+    yield "Subscribers", counts_in_words(figures.subscribers)
+    yield (
+        "Catalog",
+        f"{plurals.count(figures.papers, 'paper')} from {plurals.count(figures.dumps, 'dump')}",
     )
-    if figures:
-        yield from (part for table in tables(figures, report.now) for part in ("", table))
+    if figures.late_lists:
+        yield "Late", [str(one) for one in figures.late_lists]
+    yield "Outbox", counts_in_words(figures.deliveries)
+    if figures.in_doubt:
+        letters = plurals.count(figures.in_doubt, "letter was", "letters were")
+        yield (
+            "In doubt",
+            f"{letters} sent without a reply at least once, and may have arrived twice or not at all",
+        )
+    for stop in figures.stops:
+        what = "all mail" if stop.scope == "all" else "digests"
+        since = f"{stop.since:%Y-%m-%d %H:%M} UTC"
+        yield "Stopped", f"{what} since {since}: {stop.reason}; to resume: digest deliveries resume"
+    yield from problems
+    for name, until in figures.pauses.items():
+        yield "Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC"
+    if number := figures.mail_in["shunted"]:
+        messages = plurals.count(number, "message was", "messages were")
+        yield "Inbox", f"{messages} not recognised; see digest inbox list"
+    yield "Due now", plurals.count(figures.due_now, "subscriber")
+    yield "Next due", figures.next_due_at
+    if not figures.processes:
+        yield "Processes", "none is running"
+    if figures.done_by_runs:
+        yield "Last run", figures.last_run_at
 
 
-def tables(figures: Figures, now: datetime) -> Iterator[Table]:
+def tables(figures: Figures, now: datetime) -> Iterator[Text]:
     """Yield the tables of the processes, dead ones marked, and of the latest dumps, as far as there are any."""
     from digest.process import heartbeats
 
@@ -182,62 +183,18 @@ def tables(figures: Figures, now: datetime) -> Iterator[Table]:
             "last seen": lambda one: f"{format_age(seconds_since(now, one.at))} ago",
             "state": lambda one: "DEAD" if one.is_dead(now) else "alive",
         }  # fmt: skip
-        yield Table(rows=processes, columns=columns, shrinks="host")
+        yield from ("", table(processes, columns, shrinks="host"))
     if figures.latest_dumps:
         columns = {
             "dump#": "id", "read": "read_at", "file": lambda dump: Path(dump.path).name, "state": "state",
             "papers#": "papers", "new#": "new", "rejected#": "rejected",
         }  # fmt: skip
-        yield Table(rows=figures.latest_dumps, columns=columns, shrinks="file")
-
-
-def counts(figures: Figures) -> list[tuple[str, Any]]:
-    """Return the lines about subscribers, papers and mail."""
-    papers, dumps = plurals.count(figures.papers, "paper"), plurals.count(figures.dumps, "dump")
-    late = [str(one) for one in figures.late_lists]
-    return [
-        ("Subscribers", counts_in_words(figures.subscribers)),
-        ("Catalog", f"{papers} from {dumps}"),
-        *([("Late", late)] if late else []),
-        ("Outbox", counts_in_words(figures.deliveries)),
-        *([("In doubt", doubts_in_words(figures.in_doubt))] if figures.in_doubt else []),
-        *[("Stopped", stop_in_words(stop)) for stop in figures.stops],
-    ]
-
-
-def work(figures: Figures) -> list[tuple[str, Any]]:
-    """Return the lines about paused domains and servers, the inbox, due subscribers and the last run."""
-    return [
-        *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
-        *inbox_line(figures.mail_in["shunted"]),
-        ("Due now", plurals.count(figures.due_now, "subscriber")),
-        ("Next due", figures.next_due_at),
-        *([] if figures.processes else [("Processes", "none is running")]),
-        *([("Last run", figures.last_run_at)] if figures.done_by_runs else []),
-    ]
+        yield from ("", table(figures.latest_dumps, columns, shrinks="file"))
 
 
 def counts_in_words(figures: Mapping[str, int]) -> str:
     """Return counts as text, such as `3 active, 1 pending`."""
     return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
-
-
-def inbox_line(number: int) -> list[tuple[str, str]]:
-    """Return a line about incoming mail that could not be processed, if there is any."""
-    messages = plurals.count(number, "message was", "messages were")
-    return [("Inbox", f"{messages} not recognised; see digest inbox list")] if number else []
-
-
-def doubts_in_words(number: int) -> str:
-    """Describe the letters in doubt: how many there are, and what may have happened to them."""
-    letters = plurals.count(number, "letter was", "letters were")
-    return f"{letters} sent without a reply at least once, and may have arrived twice or not at all"
-
-
-def stop_in_words(stop: ActiveStop) -> str:
-    """Describe a stop: its scope, start and reason, and how to resume."""
-    what = "all mail" if stop.scope == "all" else "digests"
-    return f"{what} since {stop.since:%Y-%m-%d %H:%M} UTC: {stop.reason}; to resume: digest deliveries resume"
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
@@ -253,8 +210,8 @@ def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
 def problem_in_words(problem: Problem) -> str:
     """Return a problem's message, its start and its first facts."""
     since = f" since {problem.since:%Y-%m-%d %H:%M} UTC" if problem.since else ""
-    facts = "; ".join(problem.facts[:FACTS])
-    return f"{problem.message}{since}" + (f" ({facts})" if facts else "")
+    named = "; ".join(problem.facts[:FACTS])
+    return f"{problem.message}{since}" + (f" ({named})" if named else "")
 
 
 def seconds_since(now: datetime, moment: datetime) -> int:
@@ -275,35 +232,37 @@ def format_age(seconds: int) -> str:
 
 def recent_activity(days: int, now: datetime) -> CommandResult:
     """Return the counts of events in the last days."""
-    from digest.monitoring.activity import activity
+    from digest.monitoring.activity import NOTHING, activity
 
     with command_context.open_context() as context, context.read_session() as session:
         found = activity(session, days=days, now=now)
-    return CommandResult(activity_report(found), activity_text(found))
+    report = fields_of(found, "days active") | {"in_doubt": found.doubts}
+    for one in found.series:
+        report[one.name.replace(" ", "_").replace("-", "_")] = fields_of(one, "total before per_day")
+    before = f"{plurals.count(days, 'day')} before#"
+    columns = {"": "name", "total#": "total", before: "change", "per day": "chart", "most#": "most"}
+    shown = table(found.rows, columns, empty=NOTHING)
+    return CommandResult(report, (f"{found.period} (UTC, so far)", "", shown, "", found.summary))
 
 
-def activity_report(found: Activity) -> dict[str, Any]:
-    """Return the activity for JSON."""
-    series = {
-        one.name.replace(" ", "_").replace("-", "_"): {
-            "total": one.total, "before": one.before, "per_day": one.per_day,
-        }
-        for one in found.series
-    }  # fmt: skip
-    return {"days": found.days, "active": found.active, "in_doubt": found.doubts, **series}
+# ── settings ──
 
 
-def activity_text(found: Activity) -> Iterator[Text]:
-    """Yield a line for each kind of event."""
-    from digest.monitoring import activity_table
+@command()
+def config() -> CommandResult:
+    """Show the settings in use, and where each comes from: the environment, a file, or the default.
 
-    before = f"{plurals.count(len(found.days), 'day')} before#"
-    yield f"{activity_table.period(found)} (UTC, so far)"
-    yield ""
-    yield Table(
-        rows=activity_table.rows(found),
-        columns={"": "name", "total#": "total", before: "before", "per day": "chart", "most#": "most"},
-        empty=activity_table.NOTHING,
-    )
-    yield ""
-    yield activity_table.summary(found)
+    Passwords and keys are not shown.
+
+    Examples:
+        digest config
+        digest config --json
+    """
+    from digest.settings import PREFIX, given_values
+
+    given = given_values()
+    rows = [
+        {"setting": f"{PREFIX}{name.upper()}", "value": value, "from": given.get(name, ("", "default"))[1]}
+        for name, value in command_context.read_settings().shown().items()
+    ]
+    return listing(rows, "setting value from", shrinks="value from")

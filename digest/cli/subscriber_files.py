@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import json
 import os
 import sys
@@ -16,10 +17,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 from digest import plurals
 from digest.cli import command_context, error_sentences, subscriber_listing, terminal
-from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
 from digest.cli.frame import Opened, Workspace, command, opened, reading
-from digest.cli.options import CLOCK, Now, argument, option
-from digest.cli.results import CommandResult, Note, Text, lines, show_text
+from digest.cli.options import CLOCK, DryRun, Now, Yes, argument, option
+from digest.cli.results import CommandResult, Text, fields_of, lines, note, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line
 MAX_SKIPPED = 100_000_000
 MAX_PIPED = 4 * 1024**3  #: maximum number of bytes copied from a pipe to the disk
 JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
-COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
-SYNC_COUNTED = ("added", "updated", "removed", "unchanged", "kept_out", "invited", "rejected")
+COUNTED = "added updated unchanged invited suppressed rejected"
+SYNC_COUNTED = "added updated removed unchanged kept_out invited rejected"
+ENDLESS_LINE = "{} is not a list of subscribers: a line is longer than 100 MB."
 SHOWN_IF_ANY = frozenset({"invited", "suppressed", "kept_out"})
 PROBLEMS_SHOWN = 20
 LISTMONK = (
@@ -49,10 +50,12 @@ TEMPLATE = (
     ("bob@example.org", "", "weekly-fri", "07:30", "UTC", "pending", "", "lab/nlp; lab/robots"),
 )  # fmt: skip
 
-Consent = Annotated[str | None, option("--consent TEXT", "How active subscribers agreed, in your words.")]
+Consent = Annotated[
+    str | None, option("--consent TEXT", "How active subscribers agreed, in your words.", ...)
+]
 InvitedBy = Annotated[
     str,
-    option("--invited-by TEXT", "Who put the pending subscribers on the list; shown in the invitation."),
+    option("--invited-by TEXT", "Who put the pending subscribers on the list; shown in the invitation.", ...),
 ]
 
 
@@ -61,10 +64,10 @@ InvitedBy = Annotated[
 
 @command()
 def import_file(
-    path: Annotated[Path | None, argument("FILE", "CSV or JSON Lines (.jsonl). - is stdin.")] = None,
+    path: Path | None = argument("FILE", "CSV or JSON Lines (.jsonl). - is stdin.", None),
     consent: Consent = None,
     invited_by: InvitedBy = "",
-    template: Annotated[bool, option("--template", "Print an example file and exit.")] = False,
+    template: bool = option("--template", "Print an example file and exit."),
     dry_run: DryRun = False,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -102,28 +105,20 @@ def import_file(
             is_dry_run=dry_run,
             now=now,
         )
-    counts = {name: getattr(report, name) for name in COUNTED}
     source = {"from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns)}
-    return CommandResult(
-        counts | {"problems": problems_of(report)} | source,
-        import_text(report, rows, counts, dry_run=dry_run),
-        code=int(bool(report.rejected) and not report.is_loaded),
-    )
+    return result(report, import_text(report, rows, COUNTED, dry_run=dry_run), COUNTED, source)
 
 
 @command(opened)
 def sync_file(
     work: Opened,
-    path: Annotated[Path, argument("FILE", "All members, as CSV or JSON Lines. - is stdin.")],
+    path: Path = argument("FILE", "All members, as CSV or JSON Lines. - is stdin."),
     consent: Consent = None,
     invited_by: InvitedBy = "",
-    allow_many: Annotated[
-        bool,
-        option(
-            "--allow-many",
-            "Continue even if more than ten subscribers, and more than the file contains, would be removed.",
-        ),
-    ] = False,
+    allow_many: bool = option(
+        "--allow-many",
+        "Continue even if more than ten subscribers, and more than the file contains, would be removed.",
+    ),
     dry_run: DryRun = False,
     yes: Yes = False,
     now: Now = CLOCK,
@@ -145,8 +140,7 @@ def sync_file(
     from digest.subscribers.csv_import.sync_list import sync_in_batches
 
     asked: dict[str, Any] = {
-        "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
-        "allows_many": allow_many, "now": now,
+        "consent": consent, "invited_by": invited_by, "operator": work.operator, "allows_many": allow_many, "now": now,
     }  # fmt: skip
     is_plan, report = dry_run or not yes, ImportReport()
     with (
@@ -164,15 +158,17 @@ def sync_file(
             if dry_run or not is_plan:
                 break
             show_text(sync_text(report, rows, dry_run=True))
-            require_yes("Nothing has been changed yet.", yes=False)
+            terminal.require_yes("Nothing has been changed yet.", yes=False)
             report, is_plan = ImportReport(), False
-    counts = {name: getattr(report, name) for name in SYNC_COUNTED}
     emails = {f"{name}_emails": listed for name, listed in emails_of(report).items()}
-    return CommandResult(
-        counts | emails | {"problems": problems_of(report)},
-        sync_text(report, rows, dry_run=dry_run),
-        code=int(bool(report.rejected) and not report.is_loaded),
-    )
+    return result(report, sync_text(report, rows, dry_run=dry_run), SYNC_COUNTED, emails)
+
+
+def result(report: ImportReport, text: Text, counted: str, more: dict[str, Any]) -> CommandResult:
+    """Return the result of an import: these counts, the rejected rows, and more fields."""
+    problems = {"problems": [fields_of(one, "line reason") for one in report.problems]}
+    is_failed = bool(report.rejected) and not report.is_loaded
+    return CommandResult(fields_of(report, counted) | problems | more, text, code=int(is_failed))
 
 
 def stopped(report: ImportReport, *, dry_run: bool) -> str:
@@ -198,6 +194,8 @@ def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
     Raises UsageError if no file is named, or if the file cannot be opened or is not text, and BadField if the
     whole file is unreadable.
     """
+    from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
+
     if path is None:
         raise UsageError("Name a file, - for stdin, or --template for an example.")
     try:
@@ -205,14 +203,15 @@ def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
             start = binary.read(4096)
             binary.seek(0)
             encoding = encoding_of(start, path)
-            is_json = path.suffix.lower() in JSON_SUFFIXES or starts_with_object(start, encoding)
+            is_object = start.decode(encoding, "ignore").lstrip().startswith("{")
+            kind = JsonRows if is_object or path.suffix.lower() in JSON_SUFFIXES else CsvRows
             with io.TextIOWrapper(cast(io.BufferedReader, binary), encoding=encoding, newline="") as text:
 
                 def rows_of(done: Callable[[int], None]) -> CsvRows | JsonRows:
                     text.seek(0)
-                    return rows_in(count_lines(lines_of(text, path), done), is_json=is_json)
+                    return kind(lines_of(text, path, done))
 
-                yield rows_of, check_structure(rows_of)
+                yield rows_of, check_structure(rows_of(lambda _: None))
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8' (Excel's name)."
@@ -244,62 +243,41 @@ def copy_pipe(pipe: IO[bytes], copy: IO[bytes], path: Path) -> None:
         _, newline, rest = block.rpartition(b"\n")
         line = len(rest) if newline else line + len(block)
         if line > MAX_SKIPPED:
-            raise endless_line_error(path)
+            raise UsageError(ENDLESS_LINE.format(path))
         if copied > MAX_PIPED:
             raise UsageError(f"{path} is longer than 4 GB, the limit for a pipe. Import it as a file.")
 
 
-def endless_line_error(path: Path) -> UsageError:
-    """Return the error about a line that is too long for a list of subscribers."""
-    return UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
-
-
-def check_structure(rows_of: Rows) -> int:
-    """Read a whole file without importing it; return its number of lines.
+def check_structure(rows: CsvRows | JsonRows) -> int:
+    """Read a whole file without importing it; return the number of its last line.
 
     Raises BadField if the whole file is unreadable, for example because of an unclosed quote.
     """
-    lines = 0
-
-    def count(number: int) -> None:
-        nonlocal lines
-        lines = number
-
-    rows = rows_of(count)
     while True:
         try:
             next(rows)
         except StopIteration:
-            return lines
+            return rows.line
         except csv.Error:
             continue  # an invalid row, which the import reports
 
 
-def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
-    """Return the rows of a file in its format."""
-    from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
-
-    return JsonRows(lines) if is_json else CsvRows(lines)
-
-
-def starts_with_object(start: bytes, encoding: str) -> bool:
-    """Return whether the file begins with a JSON object."""
-    return start.decode(encoding, "ignore").lstrip().startswith("{")
-
-
-def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; truncate lines that are too long for any row.
+def lines_of(text: TextIO, path: Path, done: Callable[[int], None]) -> Iterator[str]:
+    """Yield the lines of a file, and report their number; truncate lines that are too long for any row.
 
     Raises UsageError for an endless line, such as a device may produce.
     """
-    while line := text.readline(MAX_LINE_LENGTH):
+    for number in itertools.count(1):
+        if not (line := text.readline(MAX_LINE_LENGTH)):
+            return
         skipped, rest = 0, line
         while len(rest) == MAX_LINE_LENGTH and not rest.endswith("\n"):
             rest = text.readline(MAX_LINE_LENGTH)
             skipped += len(rest)
             if skipped > MAX_SKIPPED:
-                raise endless_line_error(path)
+                raise UsageError(ENDLESS_LINE.format(path))
         yield line
+        done(number)
 
 
 def encoding_of(start: bytes, path: Path) -> str:
@@ -313,19 +291,7 @@ def encoding_of(start: bytes, path: Path) -> str:
     return "utf-8-sig"
 
 
-def count_lines(lines: Iterator[str], done: Callable[[int], None]) -> Iterator[str]:
-    """Yield the lines, and call `done` with the number of lines read so far."""
-    for number, line in enumerate(lines, start=1):
-        yield line
-        done(number)
-
-
 # ── reporting ───────────────────────────────────────────────────────────────────────────────────
-
-
-def problems_of(report: ImportReport) -> list[dict[str, Any]]:
-    """Return the rejected rows for JSON."""
-    return [{"line": one.line, "reason": one.reason} for one in report.problems]
 
 
 def emails_of(report: ImportReport) -> dict[str, list[str]]:
@@ -334,20 +300,21 @@ def emails_of(report: ImportReport) -> dict[str, list[str]]:
 
 
 def import_text(
-    report: ImportReport, rows: CsvRows | JsonRows, counts: Mapping[str, int], *, dry_run: bool
+    report: ImportReport, rows: CsvRows | JsonRows, counted: str, *, dry_run: bool
 ) -> Iterator[Text]:
     """Yield the result of an import, with the first rejected rows."""
-    shown = {name: number for name, number in counts.items() if number or name not in SHOWN_IF_ANY}
-    figures = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in shown.items())
-    yield f"{DRY_RUN * dry_run}{figures}."
+    counts = fields_of(report, counted).items()
+    shown = [(name, number) for name, number in counts if number or name not in SHOWN_IF_ANY]
+    figures = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in shown)
+    yield f"{terminal.DRY_RUN * dry_run}{figures}."
     if rows.is_listmonk:
-        yield Note(LISTMONK)
+        yield note(LISTMONK)
     if rows.ignored_columns:
-        yield Note(f"Columns not used: {', '.join(rows.ignored_columns)}.")
+        yield note(f"Columns not used: {', '.join(rows.ignored_columns)}.")
     for problem in report.problems[:PROBLEMS_SHOWN]:
-        yield Note(f"  line {problem.line}: {terminal.visible_text(problem.reason)}")
+        yield note(f"  line {problem.line}: {terminal.visible_text(problem.reason)}")
     if report.rejected > PROBLEMS_SHOWN:
-        yield Note(f"  and {report.rejected - PROBLEMS_SHOWN:,} more; --json lists them.")
+        yield note(f"  and {report.rejected - PROBLEMS_SHOWN:,} more; --json lists them.")
 
 
 def sync_text(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool) -> Iterator[Text]:
@@ -357,11 +324,10 @@ def sync_text(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool) 
         yield from (f"  {name.ljust(8)} {email}" for email in emails[:PROBLEMS_SHOWN])
         if totals[name] > PROBLEMS_SHOWN:
             yield f"  {name.ljust(8)} and {totals[name] - PROBLEMS_SHOWN:,} more"
-    counts = {name: getattr(report, name) for name in SYNC_COUNTED}
-    yield from import_text(report, rows, counts, dry_run=dry_run)
+    yield from import_text(report, rows, SYNC_COUNTED, dry_run=dry_run)
     if report.names_nobody:
         unread = plurals.count(report.names_nobody, "row has", "rows have")
-        yield Note(f"Nobody is removed, because {unread} no readable address.")
+        yield note(f"Nobody is removed, because {unread} no readable address.")
 
 
 # ── export ──────────────────────────────────────────────────────────────────────────────────────
@@ -370,10 +336,8 @@ def sync_text(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool) 
 @command(reading)
 def export_file(
     work: Workspace,
-    path: Annotated[
-        Path, argument("FILE", "CSV, or JSON Lines if it ends in .jsonl. Default: stdout.")
-    ] = STANDARD,
-    as_json: Annotated[bool, option("--json", "Write JSON Lines.")] = False,
+    path: Path = argument("FILE", "CSV, or JSON Lines if it ends in .jsonl. Default: stdout.", STANDARD),
+    as_json: bool = option("--json", "Write JSON Lines."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Export all subscribers with everything that import reads, as CSV or JSON Lines.
@@ -385,6 +349,7 @@ def export_file(
     """
     from digest.subscribers.csv_import.file_rows import file_columns
 
+    columns = [*file_columns()]
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
         error_sentences.on_ctrl_c(lambda: f"Stopped. {path} is not complete."),
@@ -392,22 +357,15 @@ def export_file(
     ):
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
-            rows.writerow(file_columns())
+            rows.writerow(columns)
         for one in subscriber_listing.list_subscribers(work.session, now=now, with_words=True):
-            fields = file_fields(one)
+            topics, packs = split_topics_and_packs(one["topics"])
+            fields = {name: one.get(name) for name in columns} | {"topics": topics, "packs": packs}
             if is_json:
-                file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")
+                file.write(terminal.json_text(fields) + "\n")
             else:
-                rows.writerow(escape_formula(cell_text(fields.get(name))) for name in file_columns())
+                rows.writerow(escape_formula(cell_text(fields[name])) for name in columns)
     return lines([])
-
-
-def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a subscriber's row for an export, with topics and packs in separate columns."""
-    from digest.subscribers.csv_import.file_rows import file_columns
-
-    topics, packs = split_topics_and_packs(one["topics"])
-    return {name: one.get(name) for name in file_columns()} | {"topics": topics, "packs": packs}
 
 
 def cell_text(value: Any) -> str:

@@ -2,86 +2,56 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from digest import plurals
-from digest.cli import command_context, completion, subscriber_files, subscriber_listing
+from digest.cli import completion, subscriber_files, subscriber_listing, terminal
 from digest.cli.command_tree import group
-from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
-from digest.cli.frame import Opened, Workspace, command, opened, reading, writing
-from digest.cli.options import CLOCK, Limit, Now, argument, day, option, parse_choice
-from digest.cli.results import CommandResult, Facts, Note, Table, listing
+from digest.cli.frame import Opened, Workspace, command, opened, reading, with_options, writing
+from digest.cli.options import CLOCK, DryRun, Limit, Now, Yes, argument, day, option, parse_choice
+from digest.cli.results import CommandResult, facts, listing, note, table
 from digest.errors import BadField
 from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
 
 if TYPE_CHECKING:
     from digest.db import Session
     from digest.db.tables.subscribers import Subscriber
-    from digest.delivery.transports.mail_url import MailUrl
-    from digest.subscribers.erasure import Erasure
 
 app = group("Manage subscribers.")
 
 OWNER = "The person who gets the settings link, confirmation and reminders of a group address."
 
 Email = Annotated[str, argument("EMAIL", "The subscriber's address.", autocompletion=completion.emails)]
-Name = Annotated[str | None, option("--name NAME", "The subscriber's name.")]
+Name = Annotated[str | None, option("--name NAME", "The subscriber's name.", ...)]
 Topics = Annotated[
-    list[str] | None, option("--topic NAME=FILTER", "A topic; repeat the option for more topics.")
+    list[str] | None, option("--topic NAME=FILTER", "A topic; repeat the option for more topics.", ...)
 ]
-Owner = Annotated[str | None, option("--owner EMAIL", OWNER)]
+Owner = Annotated[str | None, option("--owner EMAIL", OWNER, ...)]
 
 
-def with_settings(function: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
-    """Give a command an option for each setting of a reader; it gets those that were given as `texts`."""
-    signature = inspect.signature(function, eval_str=True)
-    options = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[(bool if one.is_flag else str) | None, option(one.option, one.help)],
-        )
-        for name, one in SETTINGS.items()
-    ]
-    words = {True: "yes", False: "no"}
-
-    @functools.wraps(function)
-    def run(**given: Any) -> CommandResult:
-        chosen = {one.name: given.pop(one.name) for one in options}
-        texts = {name: words.get(value, value) for name, value in chosen.items() if value is not None}
-        return function(**given, texts=texts)
-
-    others = [parameter for name, parameter in signature.parameters.items() if name != "texts"]
-    run.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
-    return run
+#: An option for each setting of a reader.
+SETTINGS_OPTIONS = {
+    name: Annotated[(bool if one.is_flag else str) | None, option(one.option, one.help, ...)]
+    for name, one in SETTINGS.items()
+}
 
 
-@app.command()
-@command(partial(writing, makes_service=True))
-@with_settings
+@command(partial(writing, makes_service=True), app)
+@with_options("given", SETTINGS_OPTIONS)
 def add(
     work: Workspace,
     email: Email,
-    texts: dict[str, str],
+    given: dict[str, str | bool],
     topic: Topics = None,
     name: Name = None,
-    group: Annotated[
-        bool, option("--group", "The address is a mailing list or a shared mailbox. Needs --owner.")
-    ] = False,
+    group: bool = option("--group", "The address is a mailing list or a shared mailbox. Needs --owner."),
     owner: Owner = None,
-    confirmed: Annotated[
-        bool, option("--confirmed", "The subscriber has agreed: activate them now. Needs --consent.")
-    ] = False,
-    consent: Annotated[
-        str | None, option("--consent TEXT", "How the subscriber agreed, in your words.")
-    ] = None,
+    confirmed: bool = option("--confirmed", "The subscriber has agreed: activate them now. Needs --consent."),
+    consent: str | None = option("--consent TEXT", "How the subscriber agreed, in your words."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Add a subscriber.
@@ -102,19 +72,21 @@ def add(
         )
     if group != (owner is not None):
         raise BadField("--owner", "a group address needs both: --group --owner EMAIL.")
-    chosen = ReaderSettings(topics=parse_topics(topic or []), texts=texts)
-    given: dict[str, Any] = {
-        "name": name or "", "owner": owner, "operator": command_context.operator_name(), "now": now,
-    }  # fmt: skip
+    chosen = ReaderSettings(topics=parse_topics(topic or []), texts=texts_of(given))
+    acts: dict[str, Any] = {"name": name or "", "owner": owner, "operator": work.operator, "now": now}
     if confirmed:
-        subscriber = operator_acts.add_confirmed(
-            work.session, work.site, email, chosen, consent=consent, **given
-        )
-    else:
-        subscriber = operator_acts.add_unconfirmed(work.session, work.site, email, chosen, **given)
+        acts["consent"] = consent
+    adding = operator_acts.add_confirmed if confirmed else operator_acts.add_unconfirmed
+    subscriber = adding(work.session, work.site, email, chosen, **acts)
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
     return about(work, subscriber, now, f"is {state}.")
+
+
+def texts_of(given: Mapping[str, str | bool]) -> dict[str, str]:
+    """Return the settings as a reader writes them."""
+    words = {True: "yes", False: "no"}
+    return {name: words[value] if isinstance(value, bool) else value for name, value in given.items()}
 
 
 def about(
@@ -128,19 +100,16 @@ def about(
 DEFAULT_COLUMNS = "email,name,state,cadence,at,timezone,topics"
 
 
-@app.command("list")
-@command(reading)
+@command(reading, app, "list")
 def show_list(
     work: Workspace,
-    text: Annotated[str, argument("TEXT", "Only those with this in their address, name or topics.")] = "",
-    state: Annotated[str | None, option("--state STATE", "pending, active, paused or unsubscribed.")] = None,
-    cadence: Annotated[str, option("--cadence CADENCE", "Only this cadence.")] = "",
-    domain: Annotated[str, option("--domain DOMAIN", "Only addresses at this domain.")] = "",
-    topic: Annotated[str, option("--topic TEXT", "Only those with this in a topic's name or filter.")] = "",
-    pack: Annotated[str, option("--pack PACK", "Only users of a pack: lab or lab/nlp.")] = "",
-    columns: Annotated[
-        str, option("--columns NAMES", "The columns to show, as named by --json.")
-    ] = DEFAULT_COLUMNS,
+    text: str = argument("TEXT", "Only those with this in their address, name or topics.", ""),
+    state: str | None = option("--state STATE", "pending, active, paused or unsubscribed."),
+    cadence: str = option("--cadence CADENCE", "Only this cadence.", ""),
+    domain: str = option("--domain DOMAIN", "Only addresses at this domain.", ""),
+    topic: str = option("--topic TEXT", "Only those with this in a topic's name or filter.", ""),
+    pack: str = option("--pack PACK", "Only users of a pack: lab or lab/nlp.", ""),
+    columns: str = option("--columns NAMES", "The columns to show, as named by --json.", DEFAULT_COLUMNS),
     limit: Limit = None,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -183,14 +152,11 @@ def chosen_columns(text: str) -> list[str]:
     return names or DEFAULT_COLUMNS.split(",")
 
 
-@app.command()
-@command(reading)
+@command(reading, app)
 def show(
     work: Workspace,
     email: Email,
-    history: Annotated[
-        bool, option("--history", "List consents, letters, bounces and changes, latest first.")
-    ] = False,
+    history: bool = option("--history", "List consents, letters, bounces and changes, latest first."),
     limit: Limit = None,
     now: Now = CLOCK,
 ) -> CommandResult:
@@ -203,52 +169,43 @@ def show(
     from digest.subscribers import subscriber_rows
 
     if history:
-        return events_of(work, email, limit)
+        from digest.publishing.reader_history import reader_history
+
+        events = reader_history(work.session, work.site, email)
+        return listing(
+            [asdict(one) | {"delivery_id": one.delivery_id or None} for one in events],
+            {
+                "when": "at",
+                "event": "event",
+                "letter#": lambda row: str(row["delivery_id"] or ""),
+                "detail": "detail",
+            },
+            shrinks="detail",
+            limit=limit,
+            hint=" One letter: digest deliveries show ID.",
+        )
     report = subscriber_listing.subscriber_report(work.session, subscriber_rows.get(work.session, email), now)
     fields = ((name.replace("_", " "), value) for name, value in report.items() if name != "topics")
     topics = [{"topic": name, "filter": text} for name, text in report["topics"].items()]
-    table = ("", Table(rows=topics, columns="topic filter", shrinks="filter"))
-    return CommandResult(report, (Facts(fields), table if topics else ()))
+    listed = ("", table(topics, "topic filter", shrinks="filter"))
+    return CommandResult(report, (facts(fields), listed if topics else ()))
 
 
-def events_of(work: Workspace, email: str, limit: int | None) -> CommandResult:
-    """Return what happened to a subscriber, latest first."""
-    from digest.publishing.reader_history import reader_history
-
-    events = reader_history(work.session, work.site, email)
-    return listing(
-        [asdict(one) | {"delivery_id": one.delivery_id or None} for one in events],
-        {
-            "when": "at",
-            "event": "event",
-            "letter#": lambda row: str(row["delivery_id"] or ""),
-            "detail": "detail",
-        },
-        shrinks="detail",
-        limit=limit,
-        hint=" One letter: digest deliveries show ID.",
-    )
-
-
-@app.command()
-@command(writing)
-@with_settings
+@command(writing, app)
+@with_options("given", SETTINGS_OPTIONS)
 def edit(
     work: Workspace,
     email: Email,
-    texts: dict[str, str],
+    given: dict[str, str | bool],
     topic: Topics = None,
-    remove_topic: Annotated[
-        list[str] | None,
-        option(
-            "--remove-topic NAME",
-            "Remove this topic; repeat the option to remove more.",
-            autocompletion=completion.topics,
-        ),
-    ] = None,
+    remove_topic: list[str] | None = option(
+        "--remove-topic NAME",
+        "Remove this topic; repeat the option to remove more.",
+        autocompletion=completion.topics,
+    ),
     name: Name = None,
     owner: Owner = None,
-    undo: Annotated[bool, option("--undo", "Undo the latest change of the settings instead.")] = False,
+    undo: bool = option("--undo", "Undo the latest change of the settings instead."),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Change a subscriber. Options that are not given change nothing.
@@ -266,9 +223,8 @@ def edit(
     from digest.subscribers import operator_acts, subscriber_rows
 
     subscriber = subscriber_rows.get(work.session, email)
-    operator = command_context.operator_name()
     if undo:
-        undone = operator_acts.undo_by_operator(work.session, subscriber, operator=operator, now=now)
+        undone = operator_acts.undo_by_operator(work.session, subscriber, operator=work.operator, now=now)
         report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"undone": undone}
         nothing = f"{report['email']}: there is no change to undo."
         return CommandResult(report, " ".join(undone) or nothing)
@@ -276,10 +232,10 @@ def edit(
     changed = operator_acts.change_by_operator(
         work.session,
         subscriber,
-        ReaderSettings(topics=topics, texts=texts),
+        ReaderSettings(topics=topics, texts=texts_of(given)),
         name=name,
         owner=owner,
-        operator=operator,
+        operator=work.operator,
         now=now,
     )
     report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"changed": changed}
@@ -307,12 +263,11 @@ def changed_topics(
     return topics | parse_topics(added)
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def pause(
     work: Workspace,
     email: Email,
-    until: Annotated[date | None, option("--until DAY", "Resume on this day.", parser=day)] = None,
+    until: date | None = option("--until DAY", "Resume on this day.", parser=day),
     now: Now = CLOCK,
 ) -> CommandResult:
     """Pause a subscriber until a given date, or until you resume them.
@@ -324,16 +279,14 @@ def pause(
     from digest.subscribers import operator_acts, subscriber_rows
 
     subscriber = subscriber_rows.get(work.session, email)
-    operator = command_context.operator_name()
-    if not operator_acts.pause_by_operator(work.session, subscriber, until, operator=operator, now=now):
+    if not operator_acts.pause_by_operator(work.session, subscriber, until, operator=work.operator, now=now):
         raise BadField(
             "email", f"{subscriber.email} is {subscriber.state}, so there are no digests to pause."
         )
     return about(work, subscriber, now, f"is paused{f' until {until}' if until else ''}.")
 
 
-@app.command()
-@command(writing)
+@command(writing, app)
 def resume(work: Workspace, email: Email, now: Now = CLOCK) -> CommandResult:
     """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed.
 
@@ -344,14 +297,12 @@ def resume(work: Workspace, email: Email, now: Now = CLOCK) -> CommandResult:
     from digest.subscribers import operator_acts, subscriber_rows
 
     subscriber = subscriber_rows.get(work.session, email)
-    operator = command_context.operator_name()
-    if not operator_acts.resume_by_operator(work.session, subscriber, operator=operator, now=now):
+    if not operator_acts.resume_by_operator(work.session, subscriber, operator=work.operator, now=now):
         raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
     return about(work, subscriber, now, "is active again.")
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> CommandResult:
     """Unsubscribe a subscriber without notice.
 
@@ -365,23 +316,20 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
 
     with work.reading() as session:
         found = subscriber_rows.get(session, email)
-    require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
-    operator = command_context.operator_name()
+    terminal.require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
     with work.writing() as session:
-        removed = operator_acts.remove_by_operator(session, email, operator=operator, now=now)
+        removed = operator_acts.remove_by_operator(session, email, operator=work.operator, now=now)
         report = subscriber_listing.subscriber_report(session, removed, now)
     return CommandResult(report, f"{report['email']} is {report['state']}.")
 
 
-@app.command()
-@command(opened)
+@command(opened, app)
 def erase(
     work: Opened,
     email: Email,
-    suppress: Annotated[
-        bool,
-        option("--suppress", "Also add the address to the suppression list, stored only as a keyed hash."),
-    ] = False,
+    suppress: bool = option(
+        "--suppress", "Also add the address to the suppression list, stored only as a keyed hash."
+    ),
     dry_run: DryRun = False,
     yes: Yes = False,
     now: Now = CLOCK,
@@ -403,22 +351,16 @@ def erase(
         plan = erasure_plan(session, email, suppress=suppress)
     if dry_run:
         return CommandResult({"email": email, "erased": False}, plan)
-    require_yes(plan, yes=yes)
+    terminal.require_yes(plan, yes=yes)
     with work.writing() as session:
         erased = erasure.erase(session, work.site, email, now=now, suppress=suppress)
     done = erasure.erase_copies(work.context.engine, erased, mail=mail)
-    return CommandResult({"email": email, "erased": True}, (traces(done, mail), f"Erased {email}."))
+    deleted = note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.") if done.copies else ()
+    in_log = () if done.is_log_empty else note(IN_LOG)
+    return CommandResult({"email": email, "erased": True}, (deleted, in_log, f"Erased {email}."))
 
 
-def traces(done: Erasure, mail: MailUrl) -> list[Note]:
-    """Return how many stored letters were deleted, and whether the database's log may contain deleted rows."""
-    deleted = Note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
-    return [deleted] * bool(done.copies) + [IN_LOG] * (not done.is_log_empty)
-
-
-IN_LOG = Note(
-    "Another process is reading the database, so its log may contain the deleted rows until the daily cleanup."
-)
+IN_LOG = "Another process is reading the database, so its log may contain the deleted rows until the daily cleanup."
 
 
 def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:

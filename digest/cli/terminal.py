@@ -21,9 +21,14 @@ from enum import Enum
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+import typer
+
+from digest.errors import DigestError, UsageError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
+DRY_RUN = "Dry run: "  #: the beginning of the sentence that a dry run prints
 QUIET = "DIGEST_CLI_QUIET"  #: the environment variable that `digest --quiet` sets
 MIN_COLUMN_WIDTH = 10  #: the minimum width of a column that shrinks, in characters
 UNLIMITED = 100_000  #: the width of output to a pipe
@@ -38,15 +43,9 @@ JOINERS = "\u200c\u200d"  #: format characters that are allowed, because Persian
 # ── for scripts ─────────────────────────────────────────────────────────────────────────────────
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=json_value))
-
-
-def print_json_lines(values: Iterable[Any]) -> None:
-    """Print JSON Lines, one value per line."""
-    for value in values:
-        print(json.dumps(value, ensure_ascii=False, default=json_value))
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON."""
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=json_value)
 
 
 def json_value(value: Any) -> Any:
@@ -79,6 +78,20 @@ def read_input(size: int) -> bytes:
 # ── for people ──────────────────────────────────────────────────────────────────────────────────
 
 
+def require_yes(plan: str, *, yes: bool) -> None:
+    """Print the plan and ask for confirmation, unless `--yes` was given.
+
+    Raises UsageError if there is no terminal, and DigestError if the operator declines.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{plan} To do this without being asked, add --yes.")
+    print(wrap_lines(visible_text(plan), sys.stderr), file=sys.stderr)
+    if not typer.confirm("Continue?", err=True):
+        raise DigestError("Nothing was changed.")
+
+
 def print_note(text: str = "") -> None:
     """Print a note to stderr, after flushing stdout; with `digest --quiet`, print nothing."""
     if QUIET in os.environ:
@@ -91,7 +104,7 @@ def wrap_lines(text: str, stream: IO[str]) -> str:
     """Return the text with long lines wrapped between words and indented, if the stream is a terminal."""
     if not stream.isatty():
         return text
-    return "\n".join(wrap_line(line, terminal_width()) for line in text.split("\n"))
+    return "\n".join(wrap_line(line, shutil.get_terminal_size().columns) for line in text.split("\n"))
 
 
 def wrap_line(line: str, width: int) -> str:
@@ -101,11 +114,6 @@ def wrap_line(line: str, width: int) -> str:
     return textwrap.fill(
         line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
     )
-
-
-def print_line(text: str = "") -> None:
-    """Print one line of the result."""
-    print(visible_text(text))
 
 
 def print_table(
@@ -146,15 +154,9 @@ def display_width(text: str) -> int:
     return cell_len(text)
 
 
-def terminal_width() -> int:
-    """Return the width of the terminal in columns."""
-    return shutil.get_terminal_size().columns
-
-
-def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> None:
+def print_paragraph(first: str, text: str) -> None:
     """Print `first` and the text after it, wrapped and indented in a terminal."""
-    stream = stream or sys.stdout
-    width = terminal_width() if stream.isatty() else 10_000
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     shown = textwrap.wrap(
         visible_text(text),
         max(width, display_width(first) + MIN_COLUMN_WIDTH),
@@ -162,7 +164,7 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
         subsequent_indent=" " * len(first),
         break_on_hyphens=False,  # a path stays whole
     )
-    print("\n".join(shown or [first.rstrip()]), file=stream)
+    print("\n".join(shown or [first.rstrip()]))
 
 
 def print_facts(rows: Iterable[tuple[str, Any]]) -> None:
@@ -196,13 +198,12 @@ def format_cell(value: Any) -> str:  # noqa: PLR0911  (one return for each type)
 
 
 def visible_text(text: str) -> str:
-    """Return `text` on one line, without control characters."""
-    return "".join(" " if char.isspace() else char for char in text if char.isspace() or is_visible(char))
-
-
-def is_visible(char: str) -> bool:
-    """Return whether a character is safe to print, with no effect on the terminal."""
-    return char in JOINERS or unicodedata.category(char) not in INVISIBLE_CATEGORIES
+    """Return `text` on one line, without control characters, which could have an effect on the terminal."""
+    return "".join(
+        " " if char.isspace() else char
+        for char in text
+        if char.isspace() or char in JOINERS or unicodedata.category(char) not in INVISIBLE_CATEGORIES
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

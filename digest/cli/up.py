@@ -8,7 +8,7 @@ process is killed, the kernel ends the children (Linux only).
 from __future__ import annotations
 
 import fcntl
-import http.client
+import http
 import logging
 import os
 import signal
@@ -16,27 +16,29 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from digest import db
-from digest.cli import embedded_broker, terminal
+from digest.cli import embedded_broker, error_sentences, terminal
 from digest.db import Engine
 from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
 from digest.letters.templates import Templates
+from digest.monitoring import probes
 from digest.process import child_processes, heartbeats
-from digest.settings import Settings, templates_dir
+from digest.settings import ListenAddress, Settings, templates_dir
 from digest.site import key_fingerprints
 from digest.subscribers import sample_reader
 
 log = logging.getLogger(__name__)
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: maximum number of seconds that a child may take to stop; enough to send a letter
@@ -51,7 +53,7 @@ def run(settings: Settings) -> int:
         check_port(settings)
         engine = db.make_engine(settings.database)
         prepare(engine, settings)
-        with stop_signals() as stop_requests, tree(settings) as children:
+        with error_sentences.stop_signals(*STOP_SIGNALS) as stop_requests, tree(settings) as children:
             started_at = datetime.now(UTC)
             watch(children, stop_requests, settings, engine, started_at)
         engine.dispose()
@@ -131,14 +133,16 @@ class ChildProcess:
     name: str
     command: list[str]
     environment: Mapping[str, str]
+    wait: Callable[[subprocess.Popen[bytes]], None] = lambda _: (
+        None
+    )  #: waits until the started process responds
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     pause: float = 0.0
-    starts: int = 0
     named: int = 0  #: the number of the process that was last reported as hung
 
     def start(self) -> None:
-        """Start the role in its own session; the role ends when this process ends."""
+        """Start the process in its own session, and wait until it responds; it ends when this process ends."""
         self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
             self.command,
             env=dict(self.environment),
@@ -147,7 +151,7 @@ class ChildProcess:
             preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
         )
         self.started = time.monotonic()
-        self.starts += 1
+        self.wait(self.process)
 
     def restart_if_dead(self) -> None:
         """Restart the role if it has died: at once the first time, then after increasing pauses."""
@@ -187,19 +191,17 @@ class ChildProcess:
         self.process.wait()
 
 
-@dataclass(kw_only=True)
-class BrokerChild(ChildProcess):
-    """The embedded broker as a child process."""
-
-    settings: Settings
-    url: str = field(default="")
-
-    def start(self) -> None:
-        """Start the broker and wait until it responds."""
-        started = embedded_broker.start(self.settings)
-        self.process, self.url = started.process, started.url
-        self.started = time.monotonic()
-        self.starts += 1
+def broker_child(settings: Settings, environment: Mapping[str, str]) -> ChildProcess:
+    """Return the embedded broker as a child process, with a folder for its socket that only this user can open."""
+    path = settings.broker_socket
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    return ChildProcess(
+        name="broker",
+        command=embedded_broker.command(path),
+        environment=environment,
+        wait=partial(embedded_broker.wait_for_answer, path=path),
+    )
 
 
 @contextmanager
@@ -207,16 +209,12 @@ def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
     """Start the children in the order of their dependencies; stop them in reverse order."""
     children: list[ChildProcess] = []
     environment = child_processes.python_environment(os.environ) | settings_of(settings)
+    planned = [broker_child(settings, environment)] if settings.broker_url is None else []
+    for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
+        command = child_processes.python_command(*arguments)
+        planned.append(ChildProcess(name=name, command=command, environment=environment))
     try:
-        if settings.broker_url is None:
-            embedded = BrokerChild(name="broker", command=[], environment=environment, settings=settings)
-            embedded.start()
-            children.append(embedded)
-            environment["DIGEST_BROKER_URL"] = embedded.url
-        for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
-            child = ChildProcess(
-                name=name, command=child_processes.python_command(*arguments), environment=environment
-            )
+        for child in planned:
             child.start()
             children.append(child)
         yield children
@@ -240,29 +238,11 @@ def settings_of(settings: Settings) -> dict[str, str]:
         "DIGEST_DATA_DIR": str(settings.data_dir),
         "DIGEST_LISTEN": str(settings.listen),
         "DIGEST_BASE_URL": settings.base_url,
+        "DIGEST_BROKER_URL": settings.broker,
     }
 
 
 # ── while it runs ───────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Yield a list to which the number of each received stop signal is appended."""
-    received: list[int] = []
-
-    def note_signal(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    before = {
-        number: signal.signal(number, note_signal)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def watch(
@@ -306,24 +286,20 @@ def name_hung(children: list[ChildProcess], engine: Engine, now: datetime) -> No
 
 def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:
     """Return whether the web server responds and a task has passed through scheduler, broker and worker."""
-    if not web_answers(settings):
+    if not web_answers(settings.listen):
         return False
     with db.read_session(engine) as session:
         beaten_at = heartbeats.last_queue_heartbeat(session)
     return beaten_at is not None and beaten_at >= started_at
 
 
-def web_answers(settings: Settings) -> bool:
+def web_answers(listen: ListenAddress) -> bool:
     """Return whether the web server responds to /healthz."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen.host, settings.listen.host)  # noqa: S104
-    connection = http.client.HTTPConnection(host, settings.listen.port, timeout=1)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen.host, listen.host)  # noqa: S104
     try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
+        return probes.probe_web(f"http://{replace(listen, host=host)}").status == http.HTTPStatus.OK
+    except OSError:
         return False
-    finally:
-        connection.close()
 
 
 def announce(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Count recent events by day, such as dumps, papers, digests, bounces and sign-ups."""
+"""Count recent events by day, such as dumps, papers, digests, bounces and sign-ups, and describe them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from digest import plurals
 from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.dumps import DumpRow, DumpState
@@ -17,14 +18,30 @@ from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 
+BARS = "▁▂▃▄▅▆▇█"
+NO_BAR = "·"
+NOTHING = "Nothing happened in this period."
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measure:
-    """A kind of event: its name, the column with its time, and which rows are counted."""
-
-    name: str
-    at: InstrumentedAttribute[Any]
-    conditions: tuple[ColumnElement[bool], ...] = ()
+#: The kinds of events: the column with their time, and the conditions of the rows that are counted.
+MEASURES: dict[str, tuple[InstrumentedAttribute[Any], *tuple[ColumnElement[bool], ...]]] = {
+    "dumps loaded": (DumpRow.read_at, DumpRow.state == DumpState.LOADED),
+    "new papers": (PaperRow.first_seen_at, PaperRow.is_history.is_(False)),
+    **{
+        f"digests {words}": (Delivery.settled_at, Delivery.edition.is_not(None), Delivery.state == state)
+        for words, state in {
+            "sent": DeliveryState.SENT,
+            "without papers": DeliveryState.EMPTY,
+            "refused": DeliveryState.FAILED,
+            "expired": DeliveryState.EXPIRED,
+            "stuck": DeliveryState.STUCK,
+        }.items()
+    },
+    "bounces": (BounceRow.at, BounceRow.kind.in_((FailureKind.HARD, FailureKind.SOFT))),
+    "complaints": (BounceRow.at, BounceRow.kind == FailureKind.COMPLAINT),
+    "sign-ups": (Subscriber.created_at,),
+    "confirmed": (Subscriber.confirmed_at,),
+    "unsubscribed": (Subscriber.unsubscribed_at, Subscriber.state == SubscriberState.UNSUBSCRIBED),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +57,22 @@ class Series:
         """Return the total number of events in the period."""
         return sum(self.per_day)
 
+    @property
+    def change(self) -> str:
+        """Return the total of the preceding period, and the change in percent."""
+        change = round(100 * (self.total - self.before) / self.before) if self.before else 0
+        return f"{self.before:,} ({change:+d}%)".replace("-", "−") if change else f"{self.before:,}"
+
+    @property
+    def chart(self) -> str:
+        """Return a bar for each day."""
+        return chart(self.per_day)
+
+    @property
+    def most(self) -> int:
+        """Return the highest number on one day."""
+        return max(self.per_day)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
@@ -50,74 +83,59 @@ class Activity:
     active: int  #: active subscribers now
     doubts: int  #: number of the period's letters with an attempt whose outcome is unknown
 
+    @property
+    def period(self) -> str:
+        """Return the period in words: the number of days, the first day and the last day."""
+        return f"{plurals.count(len(self.days), 'day')}, {self.days[0]} to {self.days[-1]}"
 
-IS_DIGEST = Delivery.edition.is_not(None)
+    @property
+    def rows(self) -> list[Series]:
+        """Return each kind of event that happened in this period or the preceding one."""
+        return [one for one in self.series if one.total or one.before]
 
-
-def is_digest(state: DeliveryState) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for digests in a state."""
-    return (IS_DIGEST, Delivery.state == state)
-
-
-MEASURES = (
-    Measure(name="dumps loaded", at=DumpRow.read_at, conditions=(DumpRow.state == DumpState.LOADED,)),
-    Measure(name="new papers", at=PaperRow.first_seen_at, conditions=(PaperRow.is_history.is_(False),)),
-    Measure(name="digests sent", at=Delivery.settled_at, conditions=is_digest(DeliveryState.SENT)),
-    Measure(name="digests without papers", at=Delivery.settled_at, conditions=is_digest(DeliveryState.EMPTY)),
-    Measure(name="digests refused", at=Delivery.settled_at, conditions=is_digest(DeliveryState.FAILED)),
-    Measure(name="digests expired", at=Delivery.settled_at, conditions=is_digest(DeliveryState.EXPIRED)),
-    Measure(name="digests stuck", at=Delivery.settled_at, conditions=is_digest(DeliveryState.STUCK)),
-    Measure(
-        name="bounces",
-        at=BounceRow.at,
-        conditions=(BounceRow.kind.in_((FailureKind.HARD, FailureKind.SOFT)),),
-    ),
-    Measure(name="complaints", at=BounceRow.at, conditions=(BounceRow.kind == FailureKind.COMPLAINT,)),
-    Measure(name="sign-ups", at=Subscriber.created_at),
-    Measure(name="confirmed", at=Subscriber.confirmed_at),
-    Measure(
-        name="unsubscribed",
-        at=Subscriber.unsubscribed_at,
-        conditions=(Subscriber.state == SubscriberState.UNSUBSCRIBED,),
-    ),
-)
+    @property
+    def summary(self) -> str:
+        """Return sentences about the subscribers now and the letters in doubt."""
+        active = f"{plurals.count(self.active, 'active subscriber')} now."
+        if not self.doubts:
+            return f"{active} No letters in doubt."
+        doubts = plurals.count(self.doubts, "letter")
+        return f"{active} {doubts} in doubt: the mail server did not answer every attempt."
 
 
 def activity(session: Session, *, days: int, now: datetime) -> Activity:
     """Count the events of the last `days` days in UTC, and of the preceding period of the same length."""
     today = now.astimezone(UTC).date()
     starts = [today - timedelta(days=back) for back in range(2 * days - 1, -1, -1)]
-    counts = {one.name: counts_per_day(session, one, starts, now) for one in MEASURES}
-    is_active = Subscriber.state == SubscriberState.ACTIVE
+    series = []
+    for name, (at, *conditions) in MEASURES.items():
+        counts: list[Any] = [
+            func.count().filter(at >= midnight(day), at < midnight(day + timedelta(days=1))) for day in starts
+        ]
+        query = select(*counts).where(*conditions, at >= midnight(starts[0]), at <= now)
+        found = session.execute(query).one()
+        series.append(Series(name=name, per_day=tuple(found[days:]), before=sum(found[:days])))
+    active = select(func.count(Subscriber.id)).where(Subscriber.state == SubscriberState.ACTIVE)
     is_doubt = (Delivery.in_doubt > 0, Delivery.settled_at >= midnight(starts[days]))
     return Activity(
         days=tuple(starts[days:]),
-        series=tuple(
-            Series(name=name, per_day=tuple(found[days:]), before=sum(found[:days]))
-            for name, found in counts.items()
-        ),
-        active=count_where(session, Subscriber.id, is_active),
-        doubts=count_where(session, Delivery.id, *is_doubt),
+        series=tuple(series),
+        active=session.scalar(active) or 0,
+        doubts=session.scalar(select(func.count(Delivery.id)).where(*is_doubt)) or 0,
     )
-
-
-def counts_per_day(session: Session, measure: Measure, days: Sequence[date], now: datetime) -> list[int]:
-    """Return the number of events on each of these days."""
-    columns: list[Any] = [
-        func.count().filter(measure.at >= midnight(day), measure.at < midnight(day + timedelta(days=1)))
-        for day in days
-    ]
-    query = select(*columns).where(*measure.conditions, measure.at >= midnight(days[0]), measure.at <= now)
-    return list(session.execute(query).one())
-
-
-def count_where(
-    session: Session, column: InstrumentedAttribute[Any], *conditions: ColumnElement[bool]
-) -> int:
-    """Return the number of rows that meet these conditions."""
-    return session.scalar(select(func.count(column)).where(*conditions)) or 0
 
 
 def midnight(day: date) -> datetime:
     """Return the start of a day in UTC."""
     return datetime.combine(day, time(), UTC)
+
+
+def chart(counts: Sequence[int], *, width: int = 31) -> str:
+    """Return a bar for each count, relative to the highest.
+
+    If there are many days, each bar is the sum of several days.
+    """
+    size = -(-len(counts) // width)
+    sums = [sum(counts[start : start + size]) for start in range(0, len(counts), size)]
+    highest = max(sums)
+    return "".join(BARS[(one * (len(BARS) - 1)) // highest] if one else NO_BAR for one in sums)

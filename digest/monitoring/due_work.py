@@ -5,7 +5,7 @@ An outage is work that nobody takes, whatever the heartbeats of the processes sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,12 +15,11 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
 from digest.db.tables.dumps import DumpRow, DumpState, SourceRow
+from digest.db.tables.service_state import EmergencyStop
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.decisions import ALL, BULK
 from digest.editions.schedule import Cadence, Schedule, schedule_status
-from digest.process import heartbeats
 
 #: Work is reported if nobody takes it for this long, which is longer than a task may take.
 PATIENCE = timedelta(minutes=15)
@@ -48,9 +47,9 @@ class DueWork:
         return self.kind in SLOW_AFTER and now - self.since > SLOW_AFTER[Lane(self.kind)]
 
 
-def due_work(session: Session, now: datetime) -> tuple[DueWork, ...]:
+def due_work(session: Session, stops: Iterable[EmergencyStop], now: datetime) -> tuple[DueWork, ...]:
     """Return all kinds of work that could be done now."""
-    return *digests_to_compose(session, now), *letters_to_send(session, now), *polls(session, now)
+    return *digests_to_compose(session, now), *letters_to_send(session, stops, now), *polls(session, now)
 
 
 def digests_to_compose(session: Session, now: datetime) -> Iterator[DueWork]:
@@ -88,12 +87,12 @@ def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[i
         yield count, max(schedule_status(schedule, joined).next.due_at, joined)
 
 
-def letters_to_send(session: Session, now: datetime) -> Iterator[DueWork]:
+def letters_to_send(session: Session, stops: Iterable[EmergencyStop], now: datetime) -> Iterator[DueWork]:
     """Yield the letters of each lane that are due and not being sent, unless the operator stopped them.
 
     A letter whose lease is over is not being sent.
     """
-    stopped = {stop.scope for stop in emergency_stops.active_stops(session)}
+    stopped = {stop.scope for stop in stops}
     could_begin = later_of(Delivery.due_at, Delivery.dated_at)
     is_left = or_(Delivery.state != DeliveryState.SENDING, Delivery.leased_until < now)
     is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, is_left
@@ -117,9 +116,3 @@ def polls(session: Session, now: datetime) -> Iterator[DueWork]:
 def later_of(one: ColumnElement[Any] | Any, other: ColumnElement[Any] | Any) -> ColumnElement[Any]:
     """Return the later of two moments, neither of which is NULL."""
     return case((one > other, one), else_=other)
-
-
-def is_done_by_runs(session: Session) -> bool:
-    """Return whether `digest run` does the work: it ran since a worker last took a task."""
-    run_at, task_at = heartbeats.last_run(session), heartbeats.last_queue_heartbeat(session)
-    return run_at is not None and (task_at is None or run_at > task_at)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, String, cast, func, literal, select, text, union_all
@@ -16,6 +16,7 @@ from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.dumps import DumpRow
 from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, Suppression
 from digest.db.tables.papers import PaperRow
+from digest.db.tables.service_state import EmergencyStop
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops, shared_limits
@@ -30,31 +31,6 @@ from digest.publishing import due_readers
 
 DAY = timedelta(days=1)
 LATEST_DUMPS = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ActiveStop:
-    """An emergency stop in force."""
-
-    id: int
-    scope: str  #: the mail that is stopped: all, or bulk for digests only
-    since: datetime
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LatestDump:
-    """A recently read dump."""
-
-    id: int
-    path: str
-    date: date | None
-    state: str
-    reason: str | None
-    papers: int
-    new: int
-    rejected: int
-    read_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,38 +50,40 @@ class Figures:
     next_due_at: datetime | None  #: when the next digest is due after now; None without active subscribers
     due_now: int  #: number of active subscribers who get a digest at the next publication
     work: tuple[DueWork, ...]  #: the work that could be done now
-    done_by_runs: bool  #: whether `digest run` does the work, and not the scheduler and workers
     last_run_at: datetime | None  #: when `digest run` last ran
     silence: outbox.MailSilence | None  #: the time in which no mail server takes letters
     last_task_at: datetime | None  #: when a task last reached a worker
-    latest_dumps: tuple[LatestDump, ...]
+    latest_dumps: Sequence[DumpRow]
     late_lists: tuple[LateList, ...]
-    stops: tuple[ActiveStop, ...]
+    stops: Sequence[EmergencyStop]
     pauses: Mapping[str, datetime]  #: the end of each pause, keyed by domain or server
-    processes: tuple[ProcessRecord, ...]
+    processes: Sequence[ProcessRecord]
+
+    @property
+    def done_by_runs(self) -> bool:
+        """Return whether `digest run` does the work: it ran since a worker last took a task."""
+        run_at, task_at = self.last_run_at, self.last_task_at
+        return run_at is not None and (task_at is None or run_at > task_at)
 
 
 def count_figures(session: Session, *, now: datetime) -> Figures:
     """Return the figures of the service at `now`."""
     due_now, next_due_at = due_readers.due_and_next(session, now)
+    stops = emergency_stops.active_stops(session)
     return Figures(
         due_now=due_now,
         next_due_at=next_due_at,
         **counts_by_value(session, now),
         **single_figures(session),
-        work=due_work.due_work(session, now),
-        done_by_runs=due_work.is_done_by_runs(session),
+        work=due_work.due_work(session, stops, now),
         last_run_at=heartbeats.last_run(session),
         silence=outbox.find_silence(session),
         last_task_at=heartbeats.last_queue_heartbeat(session),
         latest_dumps=latest_dumps(session),
         late_lists=expected_arrivals.late_lists(arrivals(session, until=now), now=now),
-        stops=tuple(
-            ActiveStop(id=stop.id, scope=stop.scope, since=stop.since, reason=stop.reason)
-            for stop in emergency_stops.active_stops(session)
-        ),
+        stops=stops,
         pauses=shared_limits.active_pauses(session, now=now),
-        processes=tuple(heartbeats.list_processes(session)),
+        processes=heartbeats.list_processes(session),
     )
 
 
@@ -150,8 +128,6 @@ def single_figures(session: Session) -> dict[str, Any]:
     return session.execute(select(*parts)).one()._asdict()
 
 
-def latest_dumps(session: Session) -> tuple[LatestDump, ...]:
+def latest_dumps(session: Session) -> Sequence[DumpRow]:
     """Return the dumps that were read last, newest first."""
-    columns = [getattr(DumpRow, name) for name in LatestDump.__dataclass_fields__]
-    rows = session.execute(select(*columns).order_by(DumpRow.id.desc()).limit(LATEST_DUMPS))
-    return tuple(LatestDump(**row._asdict()) for row in rows)
+    return session.scalars(select(DumpRow).order_by(DumpRow.id.desc()).limit(LATEST_DUMPS)).all()

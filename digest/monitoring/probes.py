@@ -18,7 +18,6 @@ from digest.delivery.transports.mail_url import MailServer, MailUrl
 from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
 from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings, mask_url
-from digest.site.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
 LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: free space below either limit causes a warning
@@ -293,9 +292,9 @@ class WebReply:
     redirects_to: str = ""  #: the redirect's target, if any
 
 
-def probe_web(site: Site) -> WebReply:
-    """Request the health check at our public address; raise OSError if there is no HTTP reply."""
-    parts = urlsplit(site.url)
+def probe_web(url: str) -> WebReply:
+    """Request the health check at an address of the web server; raise OSError if there is no HTTP reply."""
+    parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     with closing(kind(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)) as connection:
         connection.request("GET", f"{parts.path}/healthz")

@@ -17,6 +17,7 @@ from digest.bounces.failure_kinds import FailureKind
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState
 from digest.db.tables.dumps import DumpRow, DumpState, SourceRow, UnreadDump
 from digest.db.tables.inbound_mail import BounceRow
+from digest.db.tables.service_state import EmergencyStop
 from digest.db.tables.subscribers import Subscriber
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL, threshold_warnings
@@ -25,7 +26,7 @@ from digest.dumps.intake import stored_dumps
 from digest.inbound import storage_quota
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
-from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
+from digest.monitoring.figures import DAY, Figures, count_figures
 from digest.monitoring.supervisor import Supervisor
 from digest.papers import expected_arrivals
 from digest.papers.catalog import queries
@@ -79,7 +80,7 @@ def find_problems(
     ]
 
 
-def stopped_mail(stops: Iterable[ActiveStop]) -> Iterator[Problem]:
+def stopped_mail(stops: Iterable[EmergencyStop]) -> Iterator[Problem]:
     """Yield a problem for each emergency stop that the operator must lift."""
     for stop in stops:
         yield Problem(

@@ -9,7 +9,7 @@ import os
 import shlex
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -21,14 +21,19 @@ from digest import db
 from digest.app_context import AppContext
 from digest.delivery.transports import open_transport
 from digest.errors import DigestError, SetupMismatch
+from digest.letters.dkim_signing import Signer
+from digest.letters.headers import list_headers
 from digest.letters.press.load_templates import compile_and_check
 from digest.letters.templates import Templates
-from digest.monitoring import mail_path_checks, probes
-from digest.monitoring.check_results import Check, Severity, failed, passed, warning
-from digest.monitoring.dkim_checks import CheckOutcome
+from digest.mail import dns_records
+from digest.mail.dns_records import DnsUnavailable
+from digest.monitoring import probes
+from digest.monitoring.check_results import Check, failed, passed, warning
+from digest.monitoring.probes import WebReply
 from digest.monitoring.supervisor import find_supervisor
 from digest.settings import Settings, templates_dir
-from digest.site.site_profile import LOCAL_URL
+from digest.site import links
+from digest.site.site_profile import LOCAL_URL, Site
 from digest.subscribers import sign_up_queue
 
 CERTIFICATE_FIX = (
@@ -140,25 +145,82 @@ def check_mail_path(settings: Settings, engine: Engine) -> Iterator[Check]:
     if site.is_local or not settings.mail.servers:
         return
     signers = AppContext(settings=settings, engine=engine, site=site).signers
-    for outcome in mail_path_checks.check_list_headers(site, signers):
-        yield check_of("letter", outcome, Severity.WARNING)
-    for outcome in mail_path_checks.check_dns(site, signers):
-        yield check_of("names", outcome, Severity.WARNING)
-    host = urlsplit(site.url).hostname or ""
-    yield check_of("names", mail_path_checks.check_reverse_dns(host), Severity.WARNING)
+    yield from check_list_headers(site, signers)
+    try:
+        yield from check_dns(site, signers)
+    except DnsUnavailable as reason:
+        message = f"Could not look up SPF, DKIM and DMARC ({reason})."
+        yield warning("names", message, "Run this again on a machine that can reach the DNS.")
+    yield check_reverse_dns(urlsplit(site.url).hostname or "")
 
 
-def check_of(subject: str, outcome: CheckOutcome, severity: Severity = Severity.FAILURE) -> Check:
-    """Convert the outcome of a mail path check to a check of `subject`."""
-    is_ok, message, fix = outcome
-    return passed(subject, message) if is_ok else failed(subject, message, fix, severity=severity)
+def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[Check]:
+    """Check the list headers of digests, and the domains of the DKIM signatures."""
+    if "List-Unsubscribe-Post" in dict(list_headers(site, links.unsubscribe_url(site, 1, 0))):
+        yield passed("letter", "letters have one-click unsubscribe (RFC 8058)")
+    else:
+        fix = "One-click needs https: set DIGEST_BASE_URL."
+        yield warning("letter", "Letters have no one-click unsubscribe.", fix)
+    if not signers:
+        fix = "Make a key: digest dkim keygen. If your relay signs, it must also sign List-Unsubscribe-Post."
+        yield warning("letter", "Digest does not sign letters.", fix)
+    for signer in signers:
+        if signer.domain.lower() != site.domain.lower():
+            message = f"Letters are signed for {signer.domain}, but come from {site.domain}."
+            yield warning("letter", message, "Use the same domain for both.")
+
+
+def check_dns(site: Site, signers: Sequence[Signer]) -> Iterator[Check]:
+    """Check the SPF, DKIM and DMARC records, as receivers do; raise DnsUnavailable if there is no answer."""
+    domain = site.inbound_domain or site.domain
+    records = [text for text in dns_records.txt_records(domain) if text.lower().startswith("v=spf1")]
+    if len(records) == 1:
+        yield passed("names", f"SPF of {domain}: {records[0]}")
+    else:
+        message = f"{domain} has {len(records) or 'no'} SPF record{'s' if records else ''}."
+        fix = f"Add a TXT record for {domain}: v=spf1 a -all (or your relay's include)."
+        yield warning("names", message, fix)
+    for signer in signers:
+        found = "".join(dns_records.txt_records(signer.dns_name)).replace(" ", "")
+        public_key = signer.dns_record.replace(" ", "").partition("p=")[2]
+        if public_key and f"p={public_key}" in found:
+            yield passed("names", f"DKIM: {signer.dns_name} has the key")
+        else:
+            message = f"DKIM: {signer.dns_name} has {'another key' if found else 'no key'}."
+            yield warning("names", message, "Set the record that this prints: digest dkim keygen --list")
+    yield check_dmarc(site)
+
+
+def check_dmarc(site: Site) -> Check:
+    """Check that the sender's domain, or a parent domain, has a DMARC record."""
+    parts = site.domain.split(".")
+    for start in range(max(1, len(parts) - 1)):
+        name = f"_dmarc.{'.'.join(parts[start:])}"
+        if any(text.lower().startswith("v=dmarc1") for text in dns_records.txt_records(name)):
+            return passed("names", f"DMARC: {name} exists")
+    fix = f"Add a TXT record for _dmarc.{site.domain}: v=DMARC1; p=none"
+    return warning("names", f"DMARC: there is no record for {site.domain}.", fix)
+
+
+def check_reverse_dns(host: str) -> Check:
+    """Check that the host's address has the host's name in reverse DNS, as mail receivers require."""
+    try:
+        address = socket.getaddrinfo(host, 25, proto=socket.IPPROTO_TCP)[0][4][0]
+        name, others, _ = socket.gethostbyaddr(str(address))
+    except OSError as error:
+        message = f"Could not look up the reverse name of {host} ({error.strerror or error})."
+        return warning("names", message, "")
+    if host.lower() in {name.lower(), *(other.lower() for other in others)}:
+        return passed("names", f"the reverse name of {address} is {host}")
+    message = f"{host} is {address}, but the reverse name of that address is {name}."
+    return warning("names", message, "Ask your hosting provider to set the PTR record.")
 
 
 def check_web_access(settings: Settings) -> Iterator[Check]:
     """Check that the web server responds at our public URL; a local URL need not respond."""
     site = settings.site()
     try:
-        reply = probes.probe_web(site)
+        reply = probes.probe_web(site.url)
     except ssl.SSLCertVerificationError as error:
         message = f"The certificate of {site.url} is not valid: {error.verify_message}."
         yield warning("proxies", message, CERTIFICATE_FIX)
@@ -179,7 +241,24 @@ def check_web_access(settings: Settings) -> Iterator[Check]:
         return
     # At the default URL, another service may respond.
     if settings.base_url != LOCAL_URL or reply.status == HTTPStatus.OK:
-        yield check_of("proxies", mail_path_checks.check_front(site, reply, proxies=settings.proxies))
+        yield check_front(site, reply, proxies=settings.proxies)
+
+
+def check_front(site: Site, reply: WebReply, *, proxies: int) -> Check:
+    """Check the reply at the web address, and that an https address has a proxy that is counted."""
+    if reply.redirects_to:
+        message = (
+            f"{site.url} redirects to {reply.redirects_to}; a one-click unsubscribe must not be redirected."
+        )
+        return failed("proxies", message, "Set DIGEST_BASE_URL to the address that it redirects to.")
+    if (reply.status, reply.content) != (HTTPStatus.OK, b"ok\n"):
+        message = f"Another service responds at {site.url} ({reply.status})."
+        return failed("proxies", message, "Check the target of the proxy, or correct DIGEST_BASE_URL.")
+    if site.is_https and not proxies:
+        message = "A proxy serves https, but DIGEST_PROXIES is 0: all visitors look like one network."
+        fix = "Set DIGEST_PROXIES to the number of your proxies; nginx alone is 1."
+        return failed("proxies", message, fix)
+    return passed("proxies", f"{site.url} responds")
 
 
 def check_proxy_header(settings: Settings, engine: Engine, now: datetime) -> Iterator[Check]:

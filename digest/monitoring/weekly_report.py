@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -13,7 +12,6 @@ from digest.db.tables.deliveries import Delivery
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.editions.time_zones import zone_of
-from digest.monitoring import activity_table
 from digest.monitoring.activity import Activity, activity
 from digest.site.site_profile import Site
 
@@ -21,25 +19,22 @@ WEEK = timedelta(days=7)
 SENT_FROM = timedelta(hours=8)  #: time on Monday from which the letter is sent, in the service's time zone
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WeeklyReport:
-    """The activity of the seven days before a Monday."""
+def queue_weekly_report(session: Session, *, site: Site, operator: str, timezone: str, now: datetime) -> bool:
+    """Queue the letter about the last week; return False if it was queued already.
 
-    monday: date
-    activity: Activity
-
-
-def due_report(session: Session, *, timezone: str, now: datetime) -> WeeklyReport | None:
-    """Return the report on the last week, or None if its letter was queued already.
-
-    If no scheduler runs on Monday morning, the report is due later in the week, with the same figures.
+    If no scheduler runs on Monday morning, the letter is queued later in the week, with the same figures.
     """
     monday = last_monday(now, timezone)
     key = planned_letters.WeeklyReportLetter(monday=monday).key
     if session.scalar(select(Delivery.id).where(Delivery.dedupe_key == key)) is not None:
-        return None
+        return False
     end = datetime.combine(monday, time(), UTC) - timedelta(microseconds=1)
-    return WeeklyReport(monday=monday, activity=activity(session, days=WEEK.days, now=end))
+    values = letter_values(activity(session, days=WEEK.days, now=end))
+    letter = planned_letters.WeeklyReportLetter(monday=monday, contents=values)
+    number = outbox.queue_letter(
+        session, letter=letter, subscriber_id=None, email=operator, site=site, now=now, expires_at=now + WEEK
+    )
+    return number is not None
 
 
 def last_monday(now: datetime, timezone: str) -> date:
@@ -48,21 +43,16 @@ def last_monday(now: datetime, timezone: str) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def queue_weekly_report(
-    session: Session, report: WeeklyReport, *, site: Site, operator: str, now: datetime
-) -> bool:
-    """Queue the letter with this report; return False if it was queued already."""
-    letter = planned_letters.WeeklyReportLetter(monday=report.monday, contents=letter_values(report.activity))
-    number = outbox.queue_letter(
-        session, letter=letter, subscriber_id=None, email=operator, site=site, now=now, expires_at=now + WEEK
-    )
-    return number is not None
-
-
 def letter_values(found: Activity) -> dict[str, Any]:
     """Return the values of the letter: the texts of `digest status --since`."""
-    return {
-        "period": activity_table.period(found),
-        "rows": [asdict(row) | {"total": f"{row.total:,}"} for row in activity_table.rows(found)],
-        "summary": activity_table.summary(found),
-    }
+    rows = [
+        {
+            "name": one.name,
+            "total": f"{one.total:,}",
+            "before": one.change,
+            "chart": one.chart,
+            "most": one.most,
+        }
+        for one in found.rows
+    ]
+    return {"period": found.period, "rows": rows, "summary": found.summary}

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from digest.cli import command_context
-from digest.monitoring.activity_table import chart
+from digest.monitoring.activity import chart
 from digest.web import metrics
 from tests.cli.conftest import FRIDAY, Digest
 

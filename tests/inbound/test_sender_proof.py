@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.app_context import AppContext
-from digest.cli.dkim_keys import new_key
+from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Confirmation, Consent, SignUp, Subscriber, SubscriberState
 from digest.inbound import classification, sender_proof, stored_mail

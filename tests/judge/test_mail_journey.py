@@ -20,7 +20,7 @@ from sqlalchemy import Engine, func, select
 
 from digest import db
 from digest.app_context import AppContext
-from digest.cli.dkim_keys import new_key
+from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import select
 
 from digest import db
-from digest.cli.dkim_keys import new_key
+from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import SubscriberState
 from digest.delivery import delivery_run, outbox

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from digest import db
 from digest.app_context import AppContext
-from digest.cli.dkim_keys import new_key
+from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery
 from digest.delivery import outbox
 from digest.monitoring import probes
