@@ -125,6 +125,8 @@ def list_papers(
         index = PaperIndex([one.paper for one in found])
         matches = index.matches(parsed)
         if order is SortOrder.RELEVANCE:
+            from digest.papers.trending import Ranked
+
             relevance = index.relevance(parsed, matches)
             best = sorted(relevance, key=lambda number: (-relevance[number], number))
             return [Ranked(paper=found[number].paper, score=relevance[number], reasons=()) for number in best]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from digest.errors import DigestError
 
 
 class Severity(StrEnum):
@@ -76,3 +79,13 @@ def failed(subject: str, message: str, fix: str, *facts: str, severity: Severity
     """Return the result for a component that does not work; `subject` is also the cause of the problem."""
     problem = Problem(cause=subject, message=message, fix=fix, facts=facts, severity=severity)
     return Check(subject=subject, problems=(problem,))
+
+
+def run_check(subject: str, check: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """Run a check; a DigestError or OSError that the check raises is reported as a problem."""
+    try:
+        yield from check()
+    except DigestError as error:
+        yield failed(subject, str(error), "")
+    except OSError as error:
+        yield failed(subject, f"{error.filename or subject}: {error.strerror}", "")

@@ -9,7 +9,7 @@ import os
 import shlex
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -28,7 +28,7 @@ from digest.letters.templates import Templates
 from digest.mail import dns_records
 from digest.mail.dns_records import DnsUnavailable
 from digest.monitoring import probes
-from digest.monitoring.check_results import Check, failed, passed, warning
+from digest.monitoring.check_results import Check, failed, passed, run_check, warning
 from digest.monitoring.probes import WebReply
 from digest.monitoring.supervisor import find_supervisor
 from digest.settings import Settings, templates_dir
@@ -61,28 +61,12 @@ def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[
     yield from run_check("names", lambda: check_mail_path(settings, engine))
 
 
-def run_check(subject: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Run a check; a DigestError or OSError that the check raises is reported as a problem."""
-    try:
-        yield from check()
-    except DigestError as error:
-        yield failed(subject, str(error), "")
-    except OSError as error:
-        yield failed(subject, f"{error.filename or subject}: {error.strerror}", "")
-
-
 # ── this machine ────────────────────────────────────────────────────────────────────────────────
-
-
-def check_keys(settings: Settings) -> Iterator[Check]:
-    """Check that the keys can be read; create keys in an empty data directory."""
-    settings.site()
-    yield from ()
 
 
 def check_secrets(settings: Settings) -> Iterator[Check]:
     """Check that other users of this machine cannot read the keys or the database, or list their folder."""
-    yield from check_keys(settings)
+    settings.site()
     folder = settings.data_dir
     private = [folder / name for name in ("secret_key", "pepper", "digest.toml")]
     if (file := db.database_file(settings.database)) is not None:
