@@ -19,7 +19,7 @@ from digest.delivery.transports.transport import Transport
 from digest.mail import dns_records
 from digest.papers.public_view import PublicRules
 from digest.process.caches import Caches
-from digest.settings import Settings, templates_dir
+from digest.settings import Settings
 from digest.site import key_fingerprints
 from digest.site.site_profile import Site
 
@@ -54,10 +54,7 @@ class AppContext:
     @property
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
-        from digest.letters.templates import Templates
-
-        overrides = self.settings.template_overrides
-        return self.caches.get_or_make("templates", overrides, lambda: Templates(templates_dir(), overrides))
+        return self.caches.get_or_make("templates", self.settings.template_overrides, self.settings.templates)
 
     def publication(self, session: Session, now: datetime) -> Publication:
         """Return what the digests of this moment are made from."""

@@ -18,7 +18,7 @@ from email.utils import parseaddr
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from digest import db
@@ -35,6 +35,9 @@ from digest.papers.public_view import PublicPages, parse_public_pages
 from digest.publishing.retention_rules import Retention, parse_retention
 from digest.site import site_profile
 from digest.site.site_profile import Site
+
+if TYPE_CHECKING:
+    from digest.letters.templates import Templates
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
@@ -361,6 +364,12 @@ class Settings:
     def template_overrides(self) -> Path:
         """Return the folder of the operator's own templates, which may not exist."""
         return self.data_dir / "templates"
+
+    def templates(self) -> Templates:
+        """Read the templates."""
+        from digest.letters.templates import Templates  # imports Jinja, which few commands need
+
+        return Templates(templates_dir(), self.template_overrides)
 
     @property
     def limits(self) -> SendLimits:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import quopri
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 
@@ -158,17 +157,33 @@ def is_failure(block: Message) -> bool:
 def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
     """Return the failure reported by the first of these blocks; `whole` is the human-readable text."""
     diagnosis = " ".join(str(blocks[0].get("Diagnostic-Code", ""))[:MAX_READ].split())
-    _, _, words = diagnosis.partition(";")
-    status = most_precise_status(str(blocks[0].get("Status", "")), diagnosis)
-    return Failure(
-        kind=failure_kind_in_context(status, words or diagnosis, whole),
-        status=status,
-        diagnostic=redacted_line(words or diagnosis),
+    named = (
+        recipient_in(one, "Original-Recipient") or recipient_in(one, "Final-Recipient") for one in blocks
+    )
+    return failure_in_words(
+        diagnosis.partition(";")[2] or diagnosis,
+        whole,
+        status=most_precise_status(str(blocks[0].get("Status", "")), diagnosis),
         reported_by="dsn",
-        recipients=tuple(recipient for block in blocks for recipient in recipients_of(block)),
-        failed_mailboxes=tuple(
-            address for block in blocks if (address := recipient_in(block, "Final-Recipient"))
-        ),
+        recipients=tuple(filter(None, named)),
+        failed_mailboxes=tuple(filter(None, (recipient_in(one, "Final-Recipient") for one in blocks))),
+    )
+
+
+def failure_in_words(
+    words: str,
+    whole: str,
+    *,
+    status: str | None = None,
+    reported_by: str = "words",
+    **addresses: tuple[str, ...],
+) -> Failure:
+    """Return the failure that these words report, in the context of the whole text; the status may be among them."""
+    if status is None:
+        status = found[0] if (found := STATUS.search(words)) else ""
+    kind = failure_kind_in_context(status, words, whole)
+    return Failure(
+        kind=kind, status=status, diagnostic=redacted_line(words), reported_by=reported_by, **addresses
     )
 
 
@@ -178,14 +193,6 @@ def most_precise_status(status: str, diagnosis: str) -> str:
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]
     return in_text[0] if in_text else ""
-
-
-def recipients_of(block: Message) -> Iterator[str]:
-    """Yield at most one address: the original recipient of a block, or else its final recipient."""
-    for name in ("Original-Recipient", "Final-Recipient"):
-        if address := recipient_in(block, name):
-            yield address
-            return
 
 
 def recipient_in(block: Message, name: str) -> str:
@@ -247,17 +254,9 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
         return NoActionNeeded(reason="a warning: the server keeps trying") if passing else None
     recipients = sorted(address.decode("ascii", "replace") for address in lasting)
     whole = plain_text_of(message)
+    addresses = tuple(recipients)
     words = text_after_address(whole, recipients[0])
-    found = STATUS.search(words)
-    status = found[0] if found else ""
-    return Failure(
-        kind=failure_kind_in_context(status, words, whole),
-        status=status,
-        diagnostic=redacted_line(words),
-        reported_by="words",
-        recipients=tuple(recipients),
-        failed_mailboxes=tuple(recipients),
-    )
+    return failure_in_words(words, whole, recipients=addresses, failed_mailboxes=addresses)
 
 
 def failure_of_text(text: str) -> Failure | None:
@@ -268,12 +267,8 @@ def failure_of_text(text: str) -> Failure | None:
     found = STATUS.search(text[:MAX_READ])
     if found is None or not found[0].startswith(("4", "5")):
         return None
-    words = text[found.start() : found.start() + NEARBY_CHARS]
-    return Failure(
-        kind=failure_kind_in_context(found[0], words, text[:MAX_READ]),
-        status=found[0],
-        diagnostic=redacted_line(words),
-        reported_by="words",
+    return failure_in_words(
+        text[found.start() : found.start() + NEARBY_CHARS], text[:MAX_READ], status=found[0]
     )
 
 

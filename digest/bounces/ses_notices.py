@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from digest.bounces.failure_kinds import FailureKind, failure_kind
@@ -27,6 +27,7 @@ SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirma
 
 MAX_AGE = timedelta(days=1)  #: maximum age of a notice; SNS stops retrying after a few hours
 MAX_CLOCK_SKEW = timedelta(minutes=15)  #: maximum time by which Amazon's clock may be ahead of our clock
+T = TypeVar("T", str, dict[str, Any], list[Any])
 #: A function that returns the content at an https URL and does not follow redirects.
 Fetch = Callable[[str], bytes]
 
@@ -213,33 +214,32 @@ def read_notice(content: bytes) -> NoticeReport | None:
         notice = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(notice, dict):
-        return None
-    mail = dict_field(notice, "mail")
     report, recipient = report_in_notice(notice)
     if report is None:
         return None
+    mail = field(notice, "mail", dict)
+    people = field(mail, "destination", list)
     return NoticeReport(
         report=report,
-        provider_id=text_field(mail, "messageId"),
-        sender=text_field(mail, "source"),
-        recipient=recipient or only_text(mail.get("destination")),
+        provider_id=field(mail, "messageId", str),
+        sender=field(mail, "source", str),
+        recipient=recipient or (people[0] if len(people) == 1 and isinstance(people[0], str) else ""),
     )
 
 
-def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
+def report_in_notice(notice: object) -> tuple[MailReport | None, str]:
     """Return the report in a notice and its recipient.
 
     The kind is in `notificationType` if an identity sends the notice, in `eventType` if a configuration set does.
     """
-    kind = text_field(notice, "notificationType") or text_field(notice, "eventType")
+    kind = field(notice, "notificationType", str) or field(notice, "eventType", str)
     match kind:
         case "Bounce":
-            return read_bounce(dict_field(notice, "bounce"))
+            return read_bounce(field(notice, "bounce", dict))
         case "Complaint":
-            return read_complaint(dict_field(notice, "complaint"))
+            return read_complaint(field(notice, "complaint", dict))
         case "Reject":
-            reason = text_field(dict_field(notice, "reject"), "reason")
+            reason = field(field(notice, "reject", dict), "reason", str)
             return Failure(
                 kind=FailureKind.POLICY,
                 diagnostic=redacted_line(f"SES rejected the letter: {reason}"),
@@ -252,12 +252,11 @@ def report_in_notice(notice: dict[str, Any]) -> tuple[MailReport | None, str]:
 
 def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
     """Return the report in a bounce, and its recipient."""
-    people = block.get("bouncedRecipients")
-    person = people[0] if isinstance(people, list) and people and isinstance(people[0], dict) else {}
-    recipient = text_field(person, "emailAddress")
-    kind, sort = text_field(block, "bounceType"), text_field(block, "bounceSubType")
-    status = text_field(person, "status")
-    _, _, words = text_field(person, "diagnosticCode").rpartition("; ")
+    person = first(field(block, "bouncedRecipients", list))
+    recipient = field(person, "emailAddress", str)
+    kind, sort = field(block, "bounceType", str), field(block, "bounceSubType", str)
+    status = field(person, "status", str)
+    _, _, words = field(person, "diagnosticCode", str).rpartition("; ")
     if kind == "Transient" and sort == "General" and not (status or words):
         # This is how SES reports out-of-office replies.
         return NoActionNeeded(reason="an automatic reply"), recipient
@@ -283,31 +282,24 @@ def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> Fai
 
 def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
     """Return the report in a complaint, and its recipient."""
-    recipient = ""
-    people = block.get("complainedRecipients")
-    if isinstance(people, list) and len(people) == 1 and isinstance(people[0], dict):
-        recipient = text_field(people[0], "emailAddress")  # with several, SES does not know who complained
-    kind = text_field(block, "complaintFeedbackType") or "abuse"
+    people = field(block, "complainedRecipients", list)
+    # With several, SES does not know who complained.
+    recipient = field(first(people), "emailAddress", str) if len(people) == 1 else ""
+    kind = field(block, "complaintFeedbackType", str) or "abuse"
     if kind == "not-spam":
         return NoActionNeeded(reason="a reader marked a letter as not spam"), recipient
-    return Complaint(diagnostic=redacted_line(f"{kind} {text_field(block, 'userAgent')}")), recipient
+    return Complaint(diagnostic=redacted_line(f"{kind} {field(block, 'userAgent', str)}")), recipient
 
 
 # ── fields of any type ─────────────────────────────────────────────────────────
 
 
-def dict_field(fields: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an object field of a notice, or {} if it has another type."""
-    found = fields.get(name)
-    return found if isinstance(found, dict) else {}
+def field(fields: object, name: str, kind: type[T]) -> T:
+    """Return a field of a notice, or an empty value if it is absent or has another type."""
+    found = fields.get(name) if isinstance(fields, dict) else None
+    return found if isinstance(found, kind) else kind()
 
 
-def text_field(fields: dict[str, Any], name: str) -> str:
-    """Return a text field of a notice, or "" if it has another type."""
-    found = fields.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def only_text(found: object) -> str:
-    """Return the string if `found` is a list of exactly one string, else ""."""
-    return found[0] if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str) else ""
+def first(people: list[Any]) -> object:
+    """Return the first of a list, or None."""
+    return people[0] if people else None

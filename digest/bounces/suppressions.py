@@ -42,13 +42,7 @@ def suppress(
     session: Session, site: Site, email: str, reason: SuppressionReason, note: str, now: datetime
 ) -> bool:
     """Add an address to the suppression list; return whether it was new. Existing entries stay unchanged."""
-    row = {"hmac": address_hmac(site, email), "reason": SuppressionReason(reason), "note": note, "since": now}
-    result = session.execute(
-        db.upsert(session, Suppression).values(row).on_conflict_do_nothing().returning(Suppression.hmac)
-    )
-    new = list(result.scalars())
-    opt_outs.record_suppressions(session, OptOutKind.SUPPRESSED, new, reason=reason, now=now)
-    return bool(new)
+    return bool(suppress_hashes(session, [address_hmac(site, email)], reason, note, now))
 
 
 def suppress_many(

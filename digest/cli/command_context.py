@@ -58,25 +58,24 @@ def save_opt_outs(context: AppContext) -> None:
     from digest.process import heartbeats
 
     with context.read_session() as session:
-        if not opt_outs.unsaved_opt_outs(session, limit=1) or heartbeats.has_scheduler(
-            session, context.clock()
-        ):
+        are_saved = not opt_outs.unsaved_opt_outs(session, limit=1)
+        if are_saved or heartbeats.has_scheduler(session, context.clock()):
             return
     from digest.backups import opt_out_file
-    from digest.backups.opt_out_file import OPT_OUT_FILE
 
     with context.write_session() as session:
-        path = context.settings.data_dir / OPT_OUT_FILE
+        path = context.settings.data_dir / opt_out_file.OPT_OUT_FILE
         opt_out_file.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
 
 
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
     """Raise database errors as a DigestError that names the database; close all connections at the end."""
-    from digest.db import DBAPIError
+    from digest.db import DBAPIError, report_unreachable
 
     try:
-        yield
+        with report_unreachable(engine):
+            yield
     except DBAPIError as error:
         where = engine.url.render_as_string(hide_password=True)
         raise DigestError(error_sentences.describe_database_error(error, where)) from error

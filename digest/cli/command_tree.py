@@ -16,7 +16,7 @@ PANELS = {
     "Service": {
         "up": "processes.up", "init": "init.init", "web": "processes.web", "worker": "processes.worker",
         "scheduler": "processes.scheduler", "inbound": "processes.inbound", "keys": "keys.app", "db": "database.app",
-        "backup": "backups.backup", "restore": "backups.restore",
+        "backup": "database.backup", "restore": "database.restore",
     },
     "Papers": {
         "intake": "dumps.intake", "dumps": "dumps.app", "sources": "sources.app", "papers": "papers.papers",

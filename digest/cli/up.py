@@ -29,10 +29,9 @@ from digest.db import Engine
 from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
-from digest.letters.templates import Templates
 from digest.monitoring import probes
 from digest.process import child_processes, heartbeats
-from digest.settings import ListenAddress, Settings, templates_dir
+from digest.settings import ListenAddress, Settings
 from digest.site import key_fingerprints
 from digest.subscribers import sample_reader
 
@@ -94,21 +93,16 @@ def check_port(settings: Settings) -> None:
 def prepare(engine: Engine, settings: Settings) -> None:
     """Migrate the schema, compare keys and templates with the database, and load or remove the sample content."""
     db.upgrade(engine)
-    site, now, templates = (
-        settings.site(),
-        datetime.now(UTC),
-        Templates(templates_dir(), settings.template_overrides),
-    )
+    site, now, templates = settings.site(), datetime.now(UTC), settings.templates()
     settings.dumps.mkdir(parents=True, exist_ok=True)
     with db.write_session(engine) as session:
         key_fingerprints.check_fingerprints(
             session, site, templates.fingerprint, now=now, adopts_templates=True
         )
-    if settings.is_sample_allowed:
-        with db.write_session(engine) as session:
+    with db.write_session(engine) as session:
+        if settings.is_sample_allowed:
             sample_reader.load_sample(session, site, timezone=local_zone(), now=now)
-    else:
-        with db.write_session(engine) as session:
+        else:
             sample_content.remove_samples(session)
 
 

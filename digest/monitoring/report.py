@@ -63,18 +63,19 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
 
     A thorough report also checks the setup (files, address, proxies, headers and DNS), which takes seconds.
     """
+    engine = db.make_engine(settings.database)
+    access: Iterable[Check] = ()
     if thorough:
         from digest.monitoring import setup_checks
 
         setup = [*setup_checks.check_machine(settings)]
+        access = setup_checks.check_access(settings, engine, now)
     else:
         setup = [*run_check("secrets", lambda: check_keys(settings))]
-    engine = db.make_engine(settings.database)
     try:
         with suppress(DigestError, SQLAlchemyError, OSError):
             db.ensure_schema(engine)
         report = make_report(settings, engine, now, logs_in=thorough)
-        access = setup_checks.check_access(settings, engine, now) if thorough else ()
         return replace(report, checks=(*setup, *report.checks, *access))
     finally:
         engine.dispose()

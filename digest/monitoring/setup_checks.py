@@ -24,7 +24,6 @@ from digest.errors import DigestError, SetupMismatch
 from digest.letters.dkim_signing import Signer
 from digest.letters.headers import list_headers
 from digest.letters.press.load_templates import compile_and_check
-from digest.letters.templates import Templates
 from digest.mail import dns_records
 from digest.mail.dns_records import DnsUnavailable
 from digest.monitoring import probes
@@ -103,7 +102,7 @@ def check_dumps(settings: Settings) -> Iterator[Check]:
 
 def check_templates(settings: Settings) -> Iterator[Check]:
     """Check that the templates can be read, and that each reader would get the letter that they describe."""
-    templates = Templates(templates_dir(), settings.template_overrides)
+    templates = settings.templates()
     own = f", overridden in {settings.template_overrides}" if settings.template_overrides.is_dir() else ""
     try:
         compile_and_check(templates, settings.site())

@@ -302,7 +302,7 @@ def test_stopped_mail_waits_until_the_operator_resumes_it(digest: Digest, ada: s
     )
 
 
-def test_deferred_letters_are_sent_at_once_after_resume_now(
+def test_deferred_letters_are_sent_at_once_after_resume_deferred(
     digest: Digest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server() as server:
@@ -313,7 +313,7 @@ def test_deferred_letters_are_sent_at_once_after_resume_now(
         server.plan = lambda _recipient: None
         waiting = digest("deliver", "--json").document["sent"]
 
-        resumed = [digest("deliveries", "resume", "--now", *more).out for more in (["--dry-run"], [])]
+        resumed = [digest("deliveries", "resume", "--deferred", *more).out for more in (["--dry-run"], [])]
 
         assert (waiting, digest("deliver", "--json").document["sent"]) == (0, 1)
     assert [line.splitlines()[-1] for line in resumed] == [
