@@ -128,10 +128,6 @@ class RankedMatches:
     demoted: int = 0  #: the set of near-duplicates whose worth was reduced
     cache: dict[int, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
-    def relevance(self, number: int) -> float:
-        """Return the relevance of a paper, 0 to 1, or `NO_RELEVANCE` if there is no filter."""
-        return self.relevance_of(1 << number)
-
     def relevance_of(self, paper: int, at_least: float = NO_RELEVANCE) -> float:
         """Return the relevance of the one paper in the set `paper`.
 
@@ -152,11 +148,6 @@ class RankedMatches:
         )
         worth = bits + self.scores[number]
         return worth - DUPLICATE_PENALTY_BITS if self.demoted & paper else worth
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """Return the matching paper numbers, highest worth first."""
-        return self.eligible_order(self.matches)
 
     def eligible_order(self, eligible: int) -> tuple[int, ...]:
         """Return the eligible papers, highest worth first."""
@@ -213,20 +204,6 @@ class RequestedTopic(Struct, frozen=True, gc=False):
     topic: str
     filter_id: int | None
     matches: RankedMatches
-
-
-def rank_matches(
-    matches: int,
-    scores: Sequence[float],
-    relevance: Mapping[int, float],
-    near_duplicates: Mapping[int, int] = NO_DUPLICATES,
-) -> RankedMatches:
-    """Rank the matches of a filter by worth; papers that `relevance` does not contain have relevance 0."""
-    sets: dict[float, int] = {}
-    for number in bitsets.members(matches):
-        fits = relevance.get(number, 0.0)
-        sets[fits] = sets.get(fits, 0) | 1 << number
-    return rank_sets(sorted(sets.items(), reverse=True), scores, near_duplicates)
 
 
 def rank_sets(

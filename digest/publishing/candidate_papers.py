@@ -10,9 +10,9 @@ from sqlalchemy import select
 from digest.db.tables.deliveries import Delivery, Shown
 from digest.editions.compose import Digest, RequestedTopic, Section
 from digest.papers.bitsets import bitset_of
-from digest.publishing.decide_digest import NO_MATCHES, considered_until_of, requested_topics
-from digest.publishing.match_index import MatchIndex
-from digest.publishing.paper_eligibility import start_of_day
+from digest.publishing.decide_digest import coverage_of, requested_topics
+from digest.publishing.match_index import NO_MATCHES, MatchIndex
+from digest.publishing.paper_eligibility import Coverage, start_of_day
 from digest.publishing.publication import Publication, evaluate_filters, gather_inputs
 
 
@@ -42,9 +42,9 @@ def candidates(publication: Publication, subscriber_id: int, delivery: Delivery 
     match_index, now = publication.match_index, publication.now
     reader = publication.load_reader(subscriber_id)
     gathered = gather_inputs(publication, [reader])
-    covered, shown = considered_until_of(reader, now), gathered.shown.get(reader.id, set())
+    covered, shown = coverage_of(reader, now), gathered.shown.get(reader.id, set())
     if delivery is not None:
-        covered = delivery.covers_from or delivery.dated_at, delivery.covers_paper_id
+        covered = Coverage(delivery.covers_from or now, delivery.covers_paper_id)
         later = select(Shown.paper_id).where(
             Shown.subscriber_id == reader.id, Shown.delivery_id >= delivery.id
         )

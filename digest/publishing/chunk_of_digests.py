@@ -25,7 +25,7 @@ from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
 from digest.process import failpoints, gc_control
 from digest.publishing import nothing_today, pending_updates
-from digest.publishing.decide_digest import considered_until_of, decide_digest, schedule_status_of
+from digest.publishing.decide_digest import coverage_of, decide_digest, schedule_status_of
 from digest.publishing.due_readers import lock_due_readers
 from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.publication import Publication, gather_inputs
@@ -146,8 +146,8 @@ def delivery_row(number: int, decision: Decision, gathered: GatheredInputs) -> d
         "edition": edition.name,
         "decision": decision.digest.to_json(),
         "press": None if is_empty else gathered.match_index.press.name,
-        "covers_from": decision.covers_from,
-        "covers_paper_id": reader.considered_paper_id,
+        "covers_from": decision.covered.until,
+        "covers_paper_id": decision.covered.paper_id,
         "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
         "reason": nothing if is_empty else "",
         "due_at": edition.due_at,
@@ -187,7 +187,7 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
     considered_until = reader.considered_until
     # Papers that a missed first edition would have shown remain new.
     if slot.missed and considered_until is None:
-        considered_until = considered_until_of(reader, now)[0]
+        considered_until = coverage_of(reader, now).until
     return {
         "id": reader.id,
         "next_due_at": slot.upcoming.due_at,

@@ -16,18 +16,16 @@ from digest.editions.compose import (
     Section,
     compose,
     count_matching,
-    rank_sets,
     topics_without_section,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.papers.bitsets import bitset_of
-from digest.publishing.paper_eligibility import FIRST_LOOK, LONGEST_LOOK, ConsideredUntil, start_of_day
+from digest.publishing.match_index import NO_MATCHES
+from digest.publishing.paper_eligibility import FIRST_LOOK, LONGEST_LOOK, Coverage, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader
 
 #: The first digest after a pause is called a catch-up if it covers at least this time.
 CATCH_UP_AFTER = timedelta(days=3)
-
-NO_MATCHES = rank_sets((), ())
 
 
 # Readers share a few hundred schedules and due times, and `now` is the same for a whole run.
@@ -57,8 +55,8 @@ def schedule_status_of(
 def decide_digest(gathered: GatheredInputs, reader: Reader, edition: Edition) -> Decision:
     """Decide the content of this reader's edition, for a real run, a preview or a dry run."""
     match_index, now = gathered.match_index, gathered.now
-    considered_until = considered_until_of(reader, now)
-    eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
+    covered = coverage_of(reader, now)
+    eligible = match_index.eligible(covered, start_of_day(reader.created_at), now)
     requested = requested_topics(gathered, reader)
     shown = gathered.shown.get(reader.id, ())
     most = min(reader.max_papers, MAX_PAPERS)
@@ -66,7 +64,7 @@ def decide_digest(gathered: GatheredInputs, reader: Reader, edition: Edition) ->
     while second := second_versions(sections, gathered):
         eligible &= ~bitset_of(second)
         sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
-    is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
+    is_catch_up = bool(reader.is_resumed) and now - covered.until >= CATCH_UP_AFTER
     pending = gathered.pending.get(reader.id)
     others, silent = topics_without_section(requested, sections, eligible, shown) if sections else ((), ())
     digest = Digest(
@@ -85,7 +83,7 @@ def decide_digest(gathered: GatheredInputs, reader: Reader, edition: Edition) ->
         edition=edition,
         digest=digest,
         eligible=eligible,
-        covers_from=considered_until[0],
+        covered=covered,
         pending=pending,
     )
 
@@ -102,18 +100,18 @@ def second_versions(sections: Sequence[Section], gathered: GatheredInputs) -> li
     ]
 
 
-def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
-    """Return the time and the paper id up to which this reader's editions have considered the catalog.
+def coverage_of(reader: Reader | Subscriber, now: datetime) -> Coverage:
+    """Return how far this reader's editions have considered the catalog.
 
     The first edition of a new reader considers the papers since the confirmation, or since the sign-up if
     there was none, and at least those of the last 24 hours before its due time. After a long pause or outage,
     an edition considers only the papers of the last months.
     """
-    considered_until = reader.considered_until
-    if considered_until is None:
+    until = reader.considered_until
+    if until is None:
         joined_at = reader.confirmed_at or reader.created_at
-        considered_until = min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK)
-    return max(considered_until, now - LONGEST_LOOK), reader.considered_paper_id
+        until = min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK)
+    return Coverage(max(until, now - LONGEST_LOOK), reader.considered_paper_id)
 
 
 def requested_topics(gathered: GatheredInputs, reader: Reader) -> list[RequestedTopic]:

@@ -115,10 +115,12 @@ def paper_instead(
 
     Papers that a topic excludes with NOT are left out. Returns None if no new paper remains.
     """
-    trees = [tree for _, number in topics if (tree := filter_tree_of(match_index, number)) is not None]
-    for clause in (clause for tree in trees for clause in clauses_of(tree) if isinstance(clause, Not)):
-        new &= match_index.index.matches_of_node(clause)
-    found = [one for tree in trees for one in near_misses(match_index, clauses_of(tree), new)]
+    known = (match_index.canonicals.get(number) for _, number in topics)
+    trees = [filter_.tree for text in known if text is not None and (filter_ := parse_or_none(text))]
+    clauses = [tree.children if isinstance(tree, And) else (tree,) for tree in trees]
+    for clause in (one for some in clauses for one in some if isinstance(one, Not)):
+        new &= match_index.press.index.matches_of_node(clause)
+    found = [one for some in clauses for one in near_misses(match_index, some, new)]
     if not found and not new:
         return None
     number, lacked, is_text = min(found, default=(lowest(new), "", False))
@@ -131,18 +133,6 @@ def paper_instead(
     }
 
 
-def filter_tree_of(match_index: MatchIndex, filter_id: int) -> Node | None:
-    """Return the syntax tree of a filter, or None if the filter is unknown or cannot be parsed."""
-    canonical = match_index.canonicals.get(filter_id)
-    filter_ = parse_or_none(canonical) if canonical is not None else None
-    return filter_.tree if filter_ else None
-
-
-def clauses_of(tree: Node) -> Sequence[Node]:
-    """Return the top-level clauses of a filter, all of which a paper must match."""
-    return tree.children if isinstance(tree, And) else (tree,)
-
-
 def near_misses(
     match_index: MatchIndex, clauses: Sequence[Node], new: int
 ) -> Iterator[tuple[int, str, bool]]:
@@ -150,11 +140,12 @@ def near_misses(
 
     Each item is (paper number, clause, whether the clause searches all text of the paper).
     """
+    matches_of = match_index.press.index.matches_of_node
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
     for clause in positive if len(positive) > 1 else ():
-        close = new & ~match_index.index.matches_of_node(clause)
+        close = new & ~matches_of(clause)
         for other in positive:
-            close &= match_index.index.matches_of_node(other) if other is not clause else -1
+            close &= matches_of(other) if other is not clause else -1
         lacked = filter_in_words(clause.canonical)
         if close and len(lacked) <= MAX_CLAUSE_LENGTH:
             is_text = isinstance(clause, TextClause) and ":" not in clause.canonical

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from digest.editions.compose import Digest, FollowUp
 from digest.editions.schedule import Edition
 from digest.publishing.match_index import MatchIndex
+from digest.publishing.paper_eligibility import Coverage
 
 Topic = tuple[str, int]  #: a topic's name and the id of its filter
 
@@ -52,7 +53,7 @@ class Decision(NamedTuple):
     edition: Edition
     digest: Digest
     eligible: int  #: the papers that the edition could show, as a bitset
-    covers_from: datetime
+    covered: Coverage  #: how far earlier editions had considered the catalog
     pending: PendingFollowups | None = None  #: updates to papers that the reader was sent earlier
 
 

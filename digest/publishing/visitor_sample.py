@@ -18,7 +18,7 @@ from digest.letters.press.press_value import Press, make_press
 from digest.papers.public_view import PublicRules
 from digest.papers.trending import Ranked
 from digest.publishing.match_index import MatchIndex
-from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
+from digest.publishing.paper_eligibility import FIRST_LOOK, Coverage, start_of_day
 from digest.publishing.publication import Publication
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics.filter_parser import Filter
@@ -50,7 +50,7 @@ def sample_digest(
     numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}
 
     def digest_of(reach: timedelta) -> Digest:
-        eligible = match_index.eligible((now - reach, None), start_of_day(now - reach), now)
+        eligible = match_index.eligible(Coverage(now - reach, None), start_of_day(now - reach), now)
         sections = compose(wanted, eligible=eligible, ids=match_index.ids, max_papers=columns["max_papers"])
         return Digest(sections=sections, checked=eligible.bit_count(), abstracts=columns["abstracts"])
 
@@ -67,7 +67,7 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, Filter]) -> 
     if not filters:
         return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
     return [
-        RequestedTopic(name, -place, match_index.rank_unstored(filter_))
+        RequestedTopic(name, -place, match_index.rank(filter_))
         for place, (name, filter_) in enumerate(filters.items(), start=1)
     ]
 

@@ -23,13 +23,13 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery, Shown
 from digest.db.tables.subscribers import FilterRow, Subscriber, Subscription
-from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters.letter_rendering import Personalization
 from digest.papers import bitsets
 from digest.papers.paper_record import fold
 from digest.topics import filter_parser, filter_tree
 from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
+from tests.support.ranked_matches import rank_matches
 
 CHUNK = 250  #: readers in a task
 COMMIT = 50  #: letters in a commit
@@ -112,7 +112,7 @@ def matching_papers(state: WorkerState, number: int, canonical: str) -> RankedMa
         matches = bitsets.bitset_of([row[0] for row in rows])
         press, index = state.morning.press, state.morning.index
         relevance = index.relevance(asked, matches) if matches else {}
-        state.choices[number] = compose.rank_matches(matches, press.scores, relevance)
+        state.choices[number] = rank_matches(matches, press.scores, relevance)
     return state.choices[number]
 
 

@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane, Shown
 from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import FilterRow, Subscriber, Subscription
-from digest.editions.compose import Digest, RankedMatches, RequestedTopic, compose, rank_matches
+from digest.editions.compose import Digest, RankedMatches, RequestedTopic, compose
 from digest.letters import personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
 from digest.letters.headers import list_headers
@@ -43,6 +43,7 @@ from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.topics import filter_parser, filter_tree
 from digest.topics.paper_index import PaperIndex
+from tests.support.ranked_matches import rank_matches
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,7 @@ from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
 from tests.conftest import connected
 from tests.support import real_servers
+from tests.support.ranked_matches import order_of, relevance_of
 from tests.support.shared_caches import CACHES
 
 COMPOSED_A_SECOND = 30_000
@@ -137,9 +138,9 @@ def compose_plainly(
     press: Press, choices: Mapping[int, compose.RankedMatches], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
     """Compose a digest by the rules, in the slowest and simplest way."""
-    found = {name: (choices[number], choices[number].order) for name, number in topics}
+    found = {name: (choices[number], order_of(choices[number])) for name, number in topics}
     worth = {name: {n: chosen.worth(n) for n in matched} for name, (chosen, matched) in found.items()}
-    fit = {name: {n: chosen.relevance(n) for n in matched} for name, (chosen, matched) in found.items()}
+    fit = {name: {n: relevance_of(chosen, n) for n in matched} for name, (chosen, matched) in found.items()}
     order = [name for name, _ in topics]
     best = {name: sorted(worth[name], key=lambda n: (-worth[name][n], n)) for name in order}
     picked: dict[int, str] = {}

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from digest.editions.compose import rank_matches
 from digest.papers.paper_record import Paper, title_key
 from digest.topics import filter_parser
 from digest.topics.about_clauses import DescriptionWeights
 from digest.topics.paper_index import PaperIndex
 from digest.topics.relevance import RelevanceWeights
 from tests.bench import example_topics
+from tests.support.ranked_matches import order_of, rank_matches
 from tests.topics import test_relevance as labels
 from tests.topics.invented_papers import paper
 
@@ -158,7 +158,7 @@ def precision_with_votes(data: LabelledPapers, spread: float, draw: int) -> tupl
     for topic in data.topics.values():
         filter_ = filter_parser.parse(topic["query_boolean"])
         fit = index.relevance(filter_, index.matches(filter_))
-        banded = rank_matches(index.matches(filter_), scores, fit).order
+        banded = order_of(rank_matches(index.matches(filter_), scores, fit))
         summed = sorted(fit, key=lambda number: (-scores[number] - 3 * fit[number], number))
         rows.append([labels.judged([data.keys[n] for n in order], topic)[0] for order in (banded, summed)])
     bands, sums = labels.means(rows)

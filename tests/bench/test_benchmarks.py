@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from digest.editions.compose import rank_matches
 from digest.letters.press.press_value import make_press
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Paper
@@ -22,6 +21,7 @@ from digest.topics.paper_index import PaperIndex
 from tests.bench import competent_rival, naive_rival, process_usage, sink
 from tests.bench.compare_letters import Letters, compare
 from tests.bench.world import NOW, World
+from tests.support.ranked_matches import rank_matches
 
 
 def letters(**details: str) -> Letters:

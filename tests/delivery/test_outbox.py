@@ -469,7 +469,7 @@ def test_backoff_grows_to_at_most_seventy_five_minutes() -> None:
 
 
 def reader(state: SubscriberState) -> RecipientState:
-    return RecipientState(state=state, link_version=0, language="en", schedule=Schedule())
+    return RecipientState(state=state, link_version=0, schedule=Schedule())
 
 
 def claimed_letter(now: datetime, **details: Any) -> outbox.ClaimedDelivery:

@@ -20,10 +20,10 @@ from digest.editions.compose import (
     compose,
     count_matching,
     rank_all,
-    rank_matches,
     relevance_bits,
 )
 from digest.papers.bitsets import bitset_of, members
+from tests.support.ranked_matches import order_of, rank_matches, relevance_of
 
 FLAT = [0.0] * 20
 IDS = range(100, 120)  # paper n has the id 100 + n
@@ -186,9 +186,9 @@ def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_wort
 
     made = rank_matches(bitset_of(fit), scores, fit, twins)
 
-    assert made.order == tuple(sorted(plain, key=lambda n: (-plain[n], n)))
-    assert {n: made.worth(n) for n in made.order} == plain
-    assert {n: made.relevance(n) for n in range(12)} == {n: fit.get(n, NO_RELEVANCE) for n in range(12)}
+    assert order_of(made) == tuple(sorted(plain, key=lambda n: (-plain[n], n)))
+    assert {n: made.worth(n) for n in order_of(made)} == plain
+    assert {n: relevance_of(made, n) for n in range(12)} == {n: fit.get(n, NO_RELEVANCE) for n in range(12)}
 
 
 def test_the_candidates_after_the_first_continue_their_order():
@@ -241,7 +241,7 @@ def test_any_input_gives_a_valid_digest(
     for section in made:
         assert section.papers
         assert set(section.papers) <= set(members(by_topic[section.topic].matches))
-        positions = [by_topic[section.topic].order.index(paper) for paper in section.papers]
+        positions = [order_of(by_topic[section.topic]).index(paper) for paper in section.papers]
         assert positions == sorted(positions)  # best first
     assert [section.topic for section in made] == [
         one.topic for one in topics if one.topic in {s.topic for s in made}

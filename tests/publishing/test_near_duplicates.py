@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from digest.editions import compose
 from digest.papers.paper_record import Paper
 from digest.publishing.near_duplicates import near_duplicates
 from tests.support.product_processes import ROOT
+from tests.support.ranked_matches import order_of, rank_matches
 
 SEEDS = sorted((ROOT.parent / "shared" / "seeds").glob("*.truth.jsonl"))
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)
@@ -71,5 +71,5 @@ def test_the_seed_papers_have_no_near_duplicates():
 
 
 def test_the_weaker_near_duplicate_ranks_below_other_matches():
-    order = compose.rank_matches(0b111, [3.0, 2.9, 2.5], {}, {0: 0b010, 1: 0b001}).order
+    order = order_of(rank_matches(0b111, [3.0, 2.9, 2.5], {}, {0: 0b010, 1: 0b001}))
     assert order == (0, 2, 1)

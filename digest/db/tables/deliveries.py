@@ -75,9 +75,9 @@ class Delivery(Base):
     press: Mapped[str | None] = mapped_column(String(64))
     key_id: Mapped[str] = mapped_column(String(16), default="")  #: the key that signs the letter's links
     dated_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the Date header of every attempt
-    #: the digest covers the papers first seen after `covers_from` and no later than `covers_to`
+    #: the digest covers the papers first seen after `covers_from` and no later than `dated_at`; None if it has
+    #: none, so that later editions cover them
     covers_from: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    covers_to: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: the subscriber's `considered_paper_id` before this edition
     covers_paper_id: Mapped[int | None] = mapped_column(BigKey)
     state: Mapped[DeliveryState] = mapped_column(String(10))

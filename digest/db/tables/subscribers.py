@@ -52,7 +52,6 @@ class Subscriber(Base):
     at: Mapped[time] = mapped_column(default=time(8))  #: the local time of the digest
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
     weekday: Mapped[int] = mapped_column(default=0)  #: the day of a weekly digest; 0 is Monday
-    language: Mapped[str] = mapped_column(String(12), default="en")
     #: maximum number of papers in a digest, 1 to 50, for all topics together
     max_papers: Mapped[int] = mapped_column(default=10)
     #: the length of abstracts: `titles` (none), `short` (an excerpt of one or two sentences) or `full`

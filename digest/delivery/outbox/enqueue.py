@@ -27,7 +27,6 @@ DIGEST_DEFAULTS: dict[str, Any] = {
     "press": None,
     "key_id": "",
     "covers_from": None,
-    "covers_to": None,
     "covers_paper_id": None,
     "state": DeliveryState.QUEUED,
     "reason": "",

@@ -31,7 +31,6 @@ class RecipientState:
 
     state: SubscriberState
     link_version: int
-    language: str
     schedule: Schedule
     group: str = ""  #: the address of a group; "" for a person
 
@@ -42,7 +41,6 @@ RECIPIENT_COLUMNS = tuple(
         "id",
         "state",
         "link_version",
-        "language",
         "cadence",
         "at",
         "timezone",
@@ -84,7 +82,6 @@ def load_recipients_with_versions(
 def recipient_state(  # noqa: PLR0917  (the columns of one row)
     state: str,
     link_version: int,
-    language: str,
     cadence: str,
     at: time,
     timezone: str,
@@ -96,7 +93,6 @@ def recipient_state(  # noqa: PLR0917  (the columns of one row)
     return RecipientState(
         state=SubscriberState(state),
         link_version=link_version,
-        language=language,
         schedule=schedule,
         group=group,
     )

@@ -24,9 +24,9 @@ from digest.papers.catalog import queries
 from digest.papers.display_text import display
 from digest.papers.paper_record import Announcement
 from digest.publishing.candidate_papers import candidates
-from digest.publishing.decide_digest import considered_until_of
+from digest.publishing.decide_digest import coverage_of
 from digest.publishing.digest_preview import decide_for
-from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK, is_news
+from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK, Coverage, is_news
 from digest.publishing.publication import Publication
 from digest.publishing.why.question import (
     WhyAnswer,
@@ -221,11 +221,11 @@ def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
         Delivery.covers_from.is_not(None),
     )
     for delivery in question.session.scalars(editions.order_by(Delivery.id.desc())):
-        began = delivery.covers_from or delivery.dated_at
+        covered = Coverage(delivery.covers_from or delivery.dated_at, delivery.covers_paper_id)
         is_in_time = paper.first_seen_at <= delivery.dated_at and was_in_catalog(
             question, delivery, last_considered_id
         )
-        if is_in_time and is_news(paper, (began, delivery.covers_paper_id)):
+        if is_in_time and is_news(paper, covered):
             yield delivery
         last_considered_id = delivery.covers_paper_id
 
@@ -300,8 +300,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if the next edition will consider the paper, else None."""
     subscriber, paper = question.subscriber, question.paper
     edition = next_digest.edition_status(question.session, subscriber, question.publication.now).next
-    considered_until = considered_until_of(subscriber, question.publication.now)
-    if not is_news(paper, considered_until):
+    if not is_news(paper, coverage_of(subscriber, question.publication.now)):
         return None
     due = f"{edition.name}, due {minute_text(edition.due_at)}"
     if not describe_topics(question):
@@ -348,9 +347,11 @@ def is_before_longest_look(question: WhyQuestion) -> bool:
     """Return whether the next edition, or the first one after the paper arrived, looks back less far than the paper."""
     first_seen_at = question.paper.first_seen_at
     editions = select(Delivery).where(
-        Delivery.subscriber_id == question.subscriber.id, Delivery.covers_to >= first_seen_at
+        Delivery.subscriber_id == question.subscriber.id,
+        Delivery.covers_from.is_not(None),
+        Delivery.dated_at >= first_seen_at,
     )
     later = question.session.scalar(editions.order_by(Delivery.id).limit(1))
-    if later is None or later.covers_to is None:
+    if later is None:
         return first_seen_at <= question.publication.now - LONGEST_LOOK
-    return later.covers_from == later.covers_to - LONGEST_LOOK >= first_seen_at
+    return later.covers_from == later.dated_at - LONGEST_LOOK >= first_seen_at
