@@ -14,8 +14,6 @@ from digest.inbound.words_around_commands import PHRASES, SENTENCE_WORDS, altern
 from digest.letters import figures_in_words
 from digest.letters.figures_in_words import MONTHS, day_in_words
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 #: Maximum number of words in a filter that has neither operator nor name; a longer text is a sentence.
 MAX_WORDS = 6
 MAX_NAMES = 3  #: maximum number of words in the writer's name after `subscribe`
@@ -260,7 +258,7 @@ def numbered_date(found: re.Match[str], today: date) -> date:
     choices = [
         f"pause until {day_in_words(each)}" for each in (day_first, date_named(second, first, year, today))
     ]
-    raise BadField("pause", _("This date has two meanings. Write: %s, or: %s") % tuple(choices))
+    raise BadField("pause", "This date has two meanings. Write: {}, or: {}".format(*tuple(choices)))
 
 
 def date_named(day: int, month: int, year: str | None, today: date) -> date:

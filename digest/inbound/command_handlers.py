@@ -49,10 +49,7 @@ from digest.inbound.reader_request import (
     topics_of,
 )
 from digest.inbound.writer_checks import MailIgnored
-from digest.letters import figures_in_words
 from digest.subscribers import preferences, still_reading, undo_changes, unsubscribe_and_undo
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 ADDRESS = re.compile(r"\S+@\S+")  #: which a reader may name in `unsubscribe ada@uni.example`
 
@@ -104,7 +101,7 @@ def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | 
     leaving = next((command for command in mail.commands if command.kind is Unsubscribe), None)
     if reader is None or reader.state not in RECEIVING_STATES or leaving is None:
         return None
-    said = _("Somebody replied to one of your letters, but not provably from your address.")
+    said = "Somebody replied to one of your letters, but not provably from your address."
     decision = {
         "outcomes": [outcome_of(leaving, f"{said} {Unsubscribe.doubt}")],
         "asks_to_unsubscribe": True,

@@ -33,9 +33,6 @@ from digest.inbound.mail_commands import (
 )
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.words_around_commands import pattern_of
-from digest.letters import figures_in_words
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 MAX_COMMANDS = 20  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
@@ -269,7 +266,7 @@ def mentions(*lines: str) -> tuple[Command, ...]:
             return (Command(kind=Unsubscribe, line=line, doubt=Unsubscribe.doubt),)
         if pause or at:
             kind, example = (PauseDigests, f"pause {pause}") if pause else (ChangeSchedule, at)
-            doubt = _("Nothing has changed. Do you mean this? Then write: %s") % example
+            doubt = f"Nothing has changed. Do you mean this? Then write: {example}"
             return (Command(kind=kind, line=line, doubt=doubt),)
     found = ((pattern.search(line), line, kind) for line in lines for pattern, kind in MENTIONED)
     every = [Command(kind=kind, line=line, doubt=kind.doubt) for said, line, kind in found if said]

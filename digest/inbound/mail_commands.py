@@ -10,9 +10,6 @@ from typing import ClassVar
 from digest.inbound import command_arguments, words_around_commands
 from digest.inbound.unsubscribe_words import COMMAND_WORDS, LIST_WORDS
 from digest.inbound.words_around_commands import POLITE_WORDS, pattern_of, words_of
-from digest.letters import figures_in_words
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 #: Maximum number of characters in an unclear command; a longer line is taken as text.
 MAX_SENTENCE_LENGTH = 100
@@ -95,14 +92,12 @@ class AddTopic(TopicCommand):
 
     words = ("add",)
     usage = "add flows: flow matching"
-    effect = _("Add a topic called flows.")
-    description = _(
+    effect = "Add a topic called flows."
+    description = (
         "The words after the colon are the topic’s filter. Quotes, AND, OR, NOT and fields such as ti: work. "
         "Without a name and a colon, the topic is named after its filter."
     )
-    doubt = _(
-        "This may be no topic, or several. Write one on each line: add flows: flow matching, or: add diffusion models"
-    )
+    doubt = "This may be no topic, or several. Write one on each line: add flows: flow matching, or: add diffusion models"
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -121,9 +116,9 @@ class DropTopic(TopicCommand):
 
     words = ("drop", "del", "delete", "remove")
     usage = "drop flows"
-    effect = _("Remove the topic called flows.")
-    description = _("You can also write the number of the topic in your list: drop 2.")
-    doubt = _("To remove a topic, write: drop flows, or: drop 2")
+    effect = "Remove the topic called flows."
+    description = "You can also write the number of the topic in your list: drop 2."
+    doubt = "To remove a topic, write: drop flows, or: drop 2"
 
 
 class ShowTopics(MailCommand):
@@ -131,7 +126,7 @@ class ShowTopics(MailCommand):
 
     words = ("list", "topics", "settings", "show", "status")
     usage = "list"
-    effect = _("See your topics and your hour.")
+    effect = "See your topics and your hour."
 
 
 class ChangeSchedule(MailCommand):
@@ -140,9 +135,9 @@ class ChangeSchedule(MailCommand):
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
     verbs = words_of("schedule_verbs")
     usage = "weekly fri at 8:00"
-    effect = _("Change the day or the hour.")
-    description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
-    doubt = _("Not understood. Write: weekly fri at 8:00, or: weekdays at 7:30 Europe/Oslo, or: monthly")
+    effect = "Change the day or the hour."
+    description = "Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly."
+    doubt = "Not understood. Write: weekly fri at 8:00, or: weekdays at 7:30 Europe/Oslo, or: monthly"
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -158,12 +153,12 @@ class PauseDigests(MailCommand):
     words = ("pause", "vacation", "nomail", "suspend", "snooze")
     verbs = ("hold", "put", "extend", "prolong")
     usage = "pause 2 weeks"
-    effect = _("Pause for two weeks.")
-    description = _(
+    effect = "Pause for two weeks."
+    description = (
         "You then get one catch-up digest; “resume” ends the pause sooner. "
         "Examples: pause until 6 January; pause for three days. A pause without a length lasts a week."
     )
-    doubt = _("Not understood. Write: pause 2 weeks, or: pause until 6 January")
+    doubt = "Not understood. Write: pause 2 weeks, or: pause until 6 January"
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -177,7 +172,7 @@ class PauseDigests(MailCommand):
                 said = ""
             return None if said is None else line.command(cls, said)
         if said is None and (end := command_arguments.PAUSE_FROM.search(line.rest)):
-            later = _("A pause begins at once. If this is right, write: pause until %s")
+            later = "A pause begins at once. If this is right, write: pause until %s"
             return replace(line.command(cls), doubt=later % end["end"])
         return cls.unless_long(line) if said is None else line.command(cls, said)
 
@@ -187,8 +182,8 @@ class ResumeDigests(MailCommand):
 
     words = ("resume", "unpause", "restart")
     usage = "resume"
-    effect = _("End a pause.")
-    doubt = _("Not understood. To get digests again, write only the word “resume”.")
+    effect = "End a pause."
+    doubt = "Not understood. To get digests again, write only the word “resume”."
 
 
 class UndoChange(MailCommand):
@@ -196,7 +191,7 @@ class UndoChange(MailCommand):
 
     words = ("undo",)
     usage = "undo"
-    effect = _("Undo the latest change of your settings.")
+    effect = "Undo the latest change of your settings."
 
 
 class TryFilter(TopicCommand):
@@ -204,13 +199,13 @@ class TryFilter(TopicCommand):
 
     words = ("test", "try")
     usage = "test flow matching"
-    effect = _("See how many papers a filter would have found lately.")
+    effect = "See how many papers a filter would have found lately."
 
 
 class PaperCommand(MailCommand):
     """A command about papers: their numbers in the answered digest, or their identifiers."""
 
-    context = _("Send this as a reply to the digest.")
+    context = "Send this as a reply to the digest."
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -223,8 +218,8 @@ class ExplainPaper(PaperCommand):
 
     words = ("why",)
     usage = "why 3"
-    effect = _("See why paper 3 is in the digest.")
-    description = _("The id of any paper works, too: why 2411.01234.")
+    effect = "See why paper 3 is in the digest."
+    description = "The id of any paper works, too: why 2411.01234."
 
 
 class FewerLikeThis(PaperCommand):
@@ -232,8 +227,8 @@ class FewerLikeThis(PaperCommand):
 
     words = ("less",)
     usage = "less 3"
-    effect = _("Get fewer papers like paper 3.")
-    description = _("Our reply says which papers are left out, and has a link to undo it.")
+    effect = "Get fewer papers like paper 3."
+    description = "Our reply says which papers are left out, and has a link to undo it."
 
 
 class MoreLikeThis(PaperCommand):
@@ -241,8 +236,8 @@ class MoreLikeThis(PaperCommand):
 
     words = ("more",)
     usage = "more 3"
-    effect = _("Get more papers like paper 3.")
-    description = _("Our reply says which papers are added, and has a link to undo it.")
+    effect = "Get more papers like paper 3."
+    description = "Our reply says which papers are added, and has a link to undo it."
 
 
 class KeepPaper(PaperCommand):
@@ -250,8 +245,8 @@ class KeepPaper(PaperCommand):
 
     words = ("save",)
     usage = "save 3"
-    effect = _("Save paper 3 to your list.")
-    description = _("Several papers: save 3, 5 and 7.")
+    effect = "Save paper 3 to your list."
+    description = "Several papers: save 3, 5 and 7."
 
 
 class Confirm(MailCommand):
@@ -259,7 +254,7 @@ class Confirm(MailCommand):
 
     words = ("yes", "ok", "confirm")
     usage = "yes"
-    effect = _("As a reply to the confirmation letter: confirm your subscription.")
+    effect = "As a reply to the confirmation letter: confirm your subscription."
 
 
 class MyData(MailCommand):
@@ -267,8 +262,8 @@ class MyData(MailCommand):
 
     words = ("export", "forget", "erase")
     usage = "change my address"
-    effect = _("Get a link to change your address, or to download or erase your data.")
-    description = _("You can also write “export” or “forget me”.")
+    effect = "Get a link to change your address, or to download or erase your data."
+    description = "You can also write “export” or “forget me”."
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -284,10 +279,8 @@ class Subscribe(MailCommand):
 
     words = ("subscribe", "sub", "join")
     usage = "subscribe flows: flow matching"
-    effect = _("Subscribe to a daily digest (here, on one topic).")
-    doubt = _(
-        "We subscribe only the address from which you write. The owner of another address can write: subscribe"
-    )
+    effect = "Subscribe to a daily digest (here, on one topic)."
+    doubt = "We subscribe only the address from which you write. The owner of another address can write: subscribe"
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -311,10 +304,10 @@ class Unsubscribe(MailCommand):
 
     words = COMMAND_WORDS
     usage = "leave"
-    effect = _("Unsubscribe.")
-    description = _("You can also write unsubscribe, cancel or stop. The answer has a link to undo it.")
+    effect = "Unsubscribe."
+    description = "You can also write unsubscribe, cancel or stop. The answer has a link to undo it."
 
-    doubt = _("Do you want to unsubscribe? Then use the link below. Nothing has changed yet.")
+    doubt = "Do you want to unsubscribe? Then use the link below. Nothing has changed yet."
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -331,7 +324,7 @@ class Help(MailCommand):
 
     words = tuple(sorted(words_of("help"), key=lambda word: word != "help"))
     usage = "help"
-    effect = _("See all commands; help pause says more about one.")
+    effect = "See all commands; help pause says more about one."
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:

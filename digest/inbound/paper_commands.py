@@ -21,7 +21,6 @@ from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import explanation, recent_papers
 from digest.topics.filter_registry import FilterRegistry
 
-_ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_NOTES = 3  #: maximum number of notes on a filter
@@ -36,7 +35,7 @@ def papers_of(request: ReaderRequest, command: Command) -> list[Paper]:
     named = command_arguments.parse_papers(command.argument) or ()
     found = [queries.find(request.session, reference_of(request, one)) for one in named]
     if any(paper.is_hidden for paper in found):
-        raise NotFound(_("This paper was removed."))
+        raise NotFound("This paper was removed.")
     return found
 
 
@@ -46,12 +45,9 @@ def reference_of(request: ReaderRequest, named: int | str) -> str:
         return str(named)
     papers = request.answered.papers if request.answered else ()
     if not papers:
-        raise NotFound(_("Write this as a reply to a digest, so that we know which paper has this number."))
+        raise NotFound("Write this as a reply to a digest, so that we know which paper has this number.")
     if not 1 <= named <= len(papers):
-        raise NotFound(
-            _("The digest has no paper %(number)d; its last paper is number %(last)d.")
-            % {"number": named, "last": len(papers)}
-        )
+        raise NotFound(f"The digest has no paper {named}; its last paper is number {len(papers)}.")
     return str(papers[named - 1])
 
 
@@ -86,14 +82,14 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
             reasons = ", ".join((found.why if found.matched else found.failed)[:MAX_REASONS])
             (matched if found.matched else failed).append(f"{topic.name} ({reasons})")
     if matched:
-        return _("It matches %s.") % "; ".join(matched)
-    return _("None of your topics matches it: %s.") % "; ".join(failed) if failed else _("It was trending.")
+        return "It matches {}.".format("; ".join(matched))
+    return "None of your topics matches it: {}.".format("; ".join(failed)) if failed else "It was trending."
 
 
 def test_filter(request: ReaderRequest, command: Command) -> str:
     """Say what a filter would have found lately, and how to add it."""
     _name, text = command_arguments.parse_topic(command.argument)
-    return f"{matches_in_words(request, text)} {_('To get such papers: add %s') % text}"
+    return f"{matches_in_words(request, text)} {f'To get such papers: add {text}'}"
 
 
 def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str:
@@ -104,19 +100,17 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
     filter_ = FilterRegistry(context.session).resolve_text(text)
     recent = recent_papers.recent_papers(context.session, context.rules.caches, now=context.now)
     found, count = recent.backtest(filter_), recent.index.matches(filter_).bit_count()
-    read = _("Read as: %s.") % filter_.canonical if filter_.canonical != text.strip() else ""
+    read = f"Read as: {filter_.canonical}." if filter_.canonical != text.strip() else ""
     noted = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
     notes = [note if note.endswith("?") else f"{note}." for note in noted[:MAX_NOTES]]
     of_all = f"{len(recent.days):,}"
     if not recent.days:
-        said = [after, read, *notes, _("There are no papers yet to test it on.")]
+        said = [after, read, *notes, "There are no papers yet to test it on."]
     elif not count:
-        nothing = _(
-            "None of the last %s papers matches. Try fewer or more general words, or OR between words."
-        )
+        nothing = "None of the last %s papers matches. Try fewer or more general words, or OR between words."
         said = [nothing % of_all, after, read, *notes]
     else:
-        matches = _("It matches %(count)s of the last %(all)s papers; the latest: %(title)s")
+        matches = "It matches %(count)s of the last %(all)s papers; the latest: %(title)s"
         latest = cards.display_title(recent.index.papers[found.last[0]])
         latest = latest if latest.endswith(("?", "!", ".")) else f"{latest}."
         said = [after, read, matches % {"count": f"{count:,}", "all": of_all, "title": latest}, *notes]
@@ -133,10 +127,10 @@ def saved(request: ReaderRequest, paper: Paper) -> str:
     reply, subscriber, title = request.reply, request.subscriber, cards.display_title(paper)
     if not reply.is_trusted:
         page = links.save_url(request.site, subscriber.id, subscriber.link_version, paper.id)
-        reply.add_link(_("Save: %s") % title, page)
-        return f"{title}: {_('Open the link below to save it.')}"
+        reply.add_link(f"Save: {title}", page)
+        return f"{title}: {'Open the link below to save it.'}"
     is_new = saved_papers.save(request.session, subscriber.id, paper.id, now=request.now)
-    return (_("Saved: %s.") if is_new else _("You had saved it before: %s.")) % title
+    return ("Saved: %s." if is_new else "You had saved it before: %s.") % title
 
 
 # ── less and more ───────────────────────────────────────────────────────────────────────────────
@@ -156,17 +150,15 @@ def changed(request: ReaderRequest, paper: Paper, *, is_less: bool) -> str:
     after = topic_feedback.changed_topics(request.session, subscriber, changes)
     title = cards.display_title(paper)
     if after is None:
-        said = (
-            _("None of your topics matches it.") if is_less else _("It is an example of your topics already.")
-        )
+        said = "None of your topics matches it." if is_less else "It is an example of your topics already."
         return f"{title}: {said}"
     effects = " ".join(f"{one.topic}: {one.sentence}" for one in changes)
     if not reply.is_trusted:
         start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)
         page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
-        label = _("Less like this: %s") if is_less else _("More like this: %s")
+        label = "Less like this: %s" if is_less else "More like this: %s"
         reply.add_link(label % title, page)
-        return f"{title}: {_('Open the link below to change your topics.')} {effects}"
+        return f"{title}: {'Open the link below to change your topics.'} {effects}"
     preferences.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
-    done = _("You get fewer papers like this.") if is_less else _("You get more papers like this.")
+    done = "You get fewer papers like this." if is_less else "You get more papers like this."
     return f"{title}: {done} {effects}"

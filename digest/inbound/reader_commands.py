@@ -32,17 +32,15 @@ from digest.subscribers import (
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics.filter_registry import FilterRegistry
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 
 def answer_subscribed(request: ReaderRequest, command: Command) -> str:
     """Add the topic given after `subscribe`, or say that the reader is already subscribed."""
-    return add_topic(request, command) if command.argument else _("You are subscribed already.")
+    return add_topic(request, command) if command.argument else "You are subscribed already."
 
 
 def answer_yes(_request: ReaderRequest, _command: Command) -> str:
     """Say that a `yes` confirms nothing; a `yes` to a confirmation letter is read elsewhere."""
-    return _("There is nothing to confirm. You are subscribed already.")
+    return "There is nothing to confirm. You are subscribed already."
 
 
 # ── the pause ───────────────────────────────────────────────────────────────────────────────────
@@ -58,19 +56,17 @@ def pause_digests(request: ReaderRequest, command: Command) -> str:
     pauses.pause(request.session, request.subscriber, ends, request.now)
     request.reply.has_paused = True
     if ends is None:
-        return _("Paused. Write “resume” to get digests again.")
-    said = _(
-        "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
-    )
-    week = "" if command.argument else _("This is one week; write “pause until 6 January” for longer.")
+        return "Paused. Write “resume” to get digests again."
+    said = "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
+    week = "" if command.argument else "This is one week; write “pause until 6 January” for longer."
     return f"{said % figures_in_words.day_in_words(until)} {week}".strip()
 
 
 def resume_digests(request: ReaderRequest, _command: Command) -> str:
     """End a pause."""
     if pauses.resume(request.session, request.subscriber, request.now):
-        return _("Resumed. Your next digest will include the best papers you missed.")
-    return _("You were not paused.")
+        return "Resumed. Your next digest will include the best papers you missed."
+    return "You were not paused."
 
 
 # ── lasting changes ─────────────────────────────────────────────────────────────────────────────
@@ -82,7 +78,7 @@ def save_or_prefill(
     """Apply a lasting change if the sender is proven, else fill it in on the settings page; return the result."""
     if not request.reply.is_trusted:
         request.reply.prefilled += prefilled
-        return _("Open the link below and press Save to confirm.")
+        return "Open the link below and press Save to confirm."
     preferences.edit(request.session, request.subscriber, given, now=request.now)
     return done
 
@@ -94,11 +90,8 @@ def add_topic(request: ReaderRequest, command: Command) -> str:
     known = next((each for each in topics if each.casefold() == name.casefold()), None)
     subscriber_topics.check_topics({name: text}, FilterRegistry(request.session))
     if known and text.casefold() == known.casefold() != topics[known].casefold():
-        return _("You have that topic already: %(name)s: %(filter)s") % {
-            "name": known,
-            "filter": topics[known],
-        }
-    done = (_("Changed: %s.") if known else _("Added: %s.")) % (known or name)
+        return f"You have that topic already: {known}: {topics[known]}"
+    done = ("Changed: %s." if known else "Added: %s.") % (known or name)
     changed = {**topics, known or name: text}
     said = save_or_prefill(
         request, done, ("name", name), ("filter", text), given=ReaderSettings(topics=changed)
@@ -114,11 +107,11 @@ def drop_topic(request: ReaderRequest, command: Command) -> str:
     names = [whole] if whole else [named_topic(part, topics, request.listed) for part in parts]
     gone = [name for name in dict.fromkeys(names) if name is not None]
     if not topics:
-        return _("You have no topics. You get trending papers.")
+        return "You have no topics. You get trending papers."
     if None in names:
-        return _("You have no topic of that name. Yours are: %s.") % ", ".join(topics)
+        return "You have no topic of that name. Yours are: {}.".format(", ".join(topics))
     kept = {name: text for name, text in topics.items() if name not in gone}
-    done = _("Removed: %s.") % ", ".join(gone)
+    done = "Removed: {}.".format(", ".join(gone))
     return save_or_prefill(
         request, done, *(("drop", name) for name in gone), given=ReaderSettings(topics=kept)
     )
@@ -136,14 +129,14 @@ def list_topics(request: ReaderRequest, _command: Command) -> str:
     """List the reader's topics and filters, numbered."""
     topics = topics_of(request.session, request.subscriber)
     said = "; ".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(topics.items(), 1))
-    return said or _("You have no topics. You get trending papers.")
+    return said or "You have no topics. You get trending papers."
 
 
 def change_schedule(request: ReaderRequest, command: Command) -> str:
     """Change the hour, the time zone or the cadence of the reader's digests."""
     changes = command_arguments.parse_schedule(command.argument) or {}
     changed = reader_settings.schedule_in({**reader_settings.texts_of(request.subscriber), **changes})
-    done = _("Changed to: %s.") % figures_in_words.schedule_in_words(changed)
+    done = f"Changed to: {figures_in_words.schedule_in_words(changed)}."
     return save_or_prefill(request, done, *changes.items(), given=ReaderSettings(texts=changes))
 
 
@@ -153,11 +146,11 @@ def change_schedule(request: ReaderRequest, command: Command) -> str:
 def undo_change(request: ReaderRequest, _command: Command) -> str:
     """Undo the latest change of settings; if the sender is unproven, refer to the settings page instead."""
     if not request.reply.is_trusted:
-        return _("Open the link below: the latest change can be undone there.")
+        return "Open the link below: the latest change can be undone there."
     undone = undo_changes.undo_change(request.session, request.subscriber, now=request.now)
     request.reply.has_undone = True
     is_paused = request.subscriber.state == SubscriberState.PAUSED
-    nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")
+    nothing = "To end the pause, write “resume”." if is_paused else "There is nothing to undo."
     return " ".join(undone) or nothing
 
 
@@ -166,7 +159,7 @@ def mail_account_link(request: ReaderRequest, _command: Command) -> str:
     is_new = account.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
     if is_new and not request.reply.outcomes:
         return ""
-    return _("The link to your data is in a letter of its own, which we send at most once an hour.")
+    return "The link to your data is in a letter of its own, which we send at most once an hour."
 
 
 # ── the answer ──────────────────────────────────────────────────────────────────────────────────
@@ -180,23 +173,19 @@ def state_sentences(request: ReaderRequest) -> list[str]:
     session, subscriber = request.session, request.subscriber
     when = figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
-    about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
+    about = figures_in_words.topics_in_words(topics) if topics else "trending papers"
     sentence = (
-        _("The group’s digest: %(when)s, on %(about)s.")
+        "The group’s digest: %(when)s, on %(about)s."
         if subscriber.is_group
-        else _("Your digest: %(when)s, on %(about)s.")
+        else "Your digest: %(when)s, on %(about)s."
     )
     said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
         until = subscriber.paused_until
-        pause = (
-            _("It is paused until %s.") % figures_in_words.day_in_words(until)
-            if until
-            else _("It is paused.")
-        )
+        pause = f"It is paused until {figures_in_words.day_in_words(until)}." if until else "It is paused."
         return said if request.reply.has_paused else [*said, pause]
     next_due = next_digest.next_digest_in_words(session, subscriber, now=request.now)
-    return [*said, _("Next digest: %s.") % next_due]
+    return [*said, f"Next digest: {next_due}."]
 
 
 def explain_command(request: ReaderRequest, command: Command) -> str:
@@ -205,8 +194,8 @@ def explain_command(request: ReaderRequest, command: Command) -> str:
     if kind is None:
         request.reply.wants_help = True
         return ""
-    words = _("Also: %s.") % ", ".join(kind.words[1:]) if kind.words[1:] else ""
-    said = (_("Write: %s.") % kind.usage, kind.effect, kind.context, kind.description, words)
+    words = "Also: {}.".format(", ".join(kind.words[1:])) if kind.words[1:] else ""
+    said = (f"Write: {kind.usage}.", kind.effect, kind.context, kind.description, words)
     return " ".join(filter(None, said))
 
 

@@ -18,7 +18,6 @@ from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
 from digest.subscribers import subscriber_topics
 
-_ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_UNREAD_QUOTED = 6  #: maximum number of unread lines that an answer quotes
@@ -84,7 +83,7 @@ def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
 def error_text(error: DigestError) -> str:
     """Return an error as text for an answer, without field names."""
     if isinstance(error, BadFilter):
-        return _("In %(filter)s: %(mistake)s") % {"filter": error.text, "mistake": error}
+        return f"In {error.text}: {error}"
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
 
 

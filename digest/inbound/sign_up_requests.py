@@ -8,12 +8,9 @@ from digest.inbound import command_arguments, mail_without_command, paper_comman
 from digest.inbound.mail_commands import AddTopic, ChangeSchedule, Command, Confirm, Help, Subscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
-from digest.letters import figures_in_words
 from digest.subscribers import reader_settings, sign_up_queue, subscriber_topics
 from digest.subscribers.reader_settings import ReaderSettings, Remark
 from digest.topics.filter_registry import FilterRegistry
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 
 def ask_to_subscribe(
@@ -48,7 +45,7 @@ def requested_settings(context: MailContext, mail: CommandMail) -> ReaderSetting
         if said:
             outcome = outcome_of(command, said)
             remarks.append((outcome["command"], outcome["result"]))
-    remarks += [(line, _("Left unread.")) for line in mail.quoted_unread()]
+    remarks += [(line, "Left unread.") for line in mail.quoted_unread()]
     return ReaderSettings(topics=topics or None, texts=changes, remarks=tuple(remarks))
 
 
@@ -70,7 +67,7 @@ def read_request(
         return ""
     if command.kind in {Subscribe, Help, Confirm}:
         return ""
-    return _("Not done: confirm first, then send this again.")
+    return "Not done: confirm first, then send this again."
 
 
 def request(context: MailContext, email: str, mail: CommandMail, requested: ReaderSettings) -> bool:

@@ -23,8 +23,7 @@ MAX_TITLE_LENGTH = 300
 MAX_BARE_TITLE = 80  #: maximum length of a title that stands alone
 MAX_HREF = 200  #: a longer address is replaced by that of the paper's page on this site
 MAX_CATEGORY_LENGTH = 40
-_ = figures_in_words.TRANSLATIONS.gettext
-READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links whose URLs differ by reader
+READERS_LABELS = ("Save", "Less like this")  #: labels of the links whose URLs differ by reader
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
 
@@ -117,7 +116,7 @@ def make_card(
             links=(),
             is_sample=paper.is_sample,
         )
-    whole = ((_("Whole abstract"), page),) if form is CardForm.CUT and paper.abstract else ()
+    whole = (("Whole abstract", page),) if form is CardForm.CUT and paper.abstract else ()
     return Card(
         meta=quiet_line(paper, today),
         href=href,
@@ -126,8 +125,8 @@ def make_card(
         why=why,
         links=link_line(
             (leads_to, href),
-            *((_("PDF"), pdf), (_("Code"), code), *whole),
-            *(readers_links(paper.id, save_url, less_url) or ((_("Cite"), f"{page}#cite"),)),
+            *(("PDF", pdf), ("Code", code), *whole),
+            *(readers_links(paper.id, save_url, less_url) or (("Cite", f"{page}#cite"),)),
         ),
         is_sample=paper.is_sample,
     )
@@ -202,7 +201,7 @@ def summary_label(paper: Paper) -> str:
     """Return the label that names the author of an AI summary; "" for the authors' abstract."""
     if not paper.summary_by:
         return ""
-    return _("AI summary, %s: ") % paper.summary_by
+    return f"AI summary, {paper.summary_by}: "
 
 
 def safe_url(url: str | None) -> str | None:
@@ -227,7 +226,7 @@ def short_url(url: str | None) -> str | None:
 def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
     """Return the URL and label of the title's link: the abstract, else the PDF, else the page on this site."""
     href = abstract or pdf
-    return (href, _("Read")) if href else (page, _("Details"))
+    return (href, "Read") if href else (page, "Details")
 
 
 def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,6 @@ from digest.editions.schedule import Cadence, Schedule
 from digest.editions.time_zones import zone_of
 
 TRANSLATIONS = NullTranslations()
-_ = TRANSLATIONS.gettext
 ngettext = TRANSLATIONS.ngettext
 
 WORDS_PER_MINUTE = 200
@@ -40,11 +39,11 @@ TRAILING_CONNECTIVES = re.compile(
 )
 LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and the separator before it
 MONTHS = (
-    _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
-    _("September"), _("October"), _("November"), _("December"),
+    "January", "February", "March", "April", "May", "June", "July", "August",
+    "September", "October", "November", "December",
 )  # fmt: skip
 DAYS = (
-    _("Monday"), _("Tuesday"), _("Wednesday"), _("Thursday"), _("Friday"), _("Saturday"), _("Sunday"),
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
 
 
@@ -72,7 +71,7 @@ def day_and_month(day: date) -> str:
 def listed_on(moment: datetime, today: date | None) -> str:
     """Return when a paper without a date was listed: `First listed 20 Nov`, or `New today`."""
     day = moment.astimezone(UTC).date()
-    return _("New today") if day == today else _("First listed %s") % day_and_month(day)
+    return "New today" if day == today else f"First listed {day_and_month(day)}"
 
 
 def day_and_hour(moment: datetime) -> str:
@@ -111,18 +110,18 @@ def schedule_in_words(schedule: Schedule) -> str:
     """Return a schedule such as `Monday to Friday at 08:00, Oslo`."""
     match schedule.cadence:
         case Cadence.WEEKDAYS:
-            days = _("Monday to Friday")
+            days = "Monday to Friday"
         case Cadence.WEEKLY:
-            days = _("Every %s") % DAYS[schedule.weekday]
+            days = f"Every {DAYS[schedule.weekday]}"
         case Cadence.MONTHLY:
-            days = _("The first of every month")
+            days = "The first of every month"
         case _:
-            days = _("Every day")
-    return _("%(days)s at %(time)s, %(place)s") % {
-        "days": days,
-        "time": f"{schedule.at:%H:%M}",
-        "place": place_in_words(schedule.timezone),
-    }
+            days = "Every day"
+    return "{days} at {time}, {place}".format(
+        days=days,
+        time=f"{schedule.at:%H:%M}",
+        place=place_in_words(schedule.timezone),
+    )
 
 
 def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection[str] = ()) -> str:
@@ -133,15 +132,15 @@ def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection
     """
     if not topics:
         return {
-            Cadence.WEEKDAYS: _("a digest of trending papers on weekdays"),
-            Cadence.WEEKLY: _("a weekly digest of trending papers"),
-            Cadence.MONTHLY: _("a monthly digest of trending papers"),
-        }.get(cadence, _("a daily digest of trending papers"))
+            Cadence.WEEKDAYS: "a digest of trending papers on weekdays",
+            Cadence.WEEKLY: "a weekly digest of trending papers",
+            Cadence.MONTHLY: "a monthly digest of trending papers",
+        }.get(cadence, "a daily digest of trending papers")
     kind = {
-        Cadence.WEEKDAYS: _("a weekday digest of papers on %s"),
-        Cadence.WEEKLY: _("a weekly digest of papers on %s"),
-        Cadence.MONTHLY: _("a monthly digest of papers on %s"),
-    }.get(cadence, _("a daily digest of papers on %s"))
+        Cadence.WEEKDAYS: "a weekday digest of papers on %s",
+        Cadence.WEEKLY: "a weekly digest of papers on %s",
+        Cadence.MONTHLY: "a monthly digest of papers on %s",
+    }.get(cadence, "a daily digest of papers on %s")
     named = [name if name in own else quoted_words(name) for name in topics]
     shown = list(filter(None, named))[:MAX_REQUESTED_NAMED]
     others = len(topics) - len(shown)
@@ -189,21 +188,21 @@ def listed_words(words: Sequence[str]) -> str:
     """Return a list such as `flows, robots and vision`."""
     if len(words) < 2:
         return "".join(words)
-    return _("%(first)s and %(last)s") % {"first": ", ".join(words[:-1]), "last": words[-1]}
+    return "{first} and {last}".format(first=", ".join(words[:-1]), last=words[-1])
 
 
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
     """Return a sentence such as `Until then, you can read two papers from today on your topics.`"""
-    number = (_("one paper"), _("two papers"), _("three papers"))[papers - 1]
+    number = ("one paper", "two papers", "three papers")[papers - 1]
     match is_on_topics, is_from_today:
         case True, True:
-            sentence = _("Until then, you can read %s from today on your topics.")
+            sentence = "Until then, you can read %s from today on your topics."
         case True, False:
-            sentence = _("Until then, you can read %s from the past week on your topics.")
+            sentence = "Until then, you can read %s from the past week on your topics."
         case False, True:
-            sentence = _("Until then, you can read %s from today’s trending list.")
+            sentence = "Until then, you can read %s from today’s trending list."
         case _:
-            sentence = _("Until then, you can read %s from the past week’s trending list.")
+            sentence = "Until then, you can read %s from the past week’s trending list."
     return sentence % number
 
 
@@ -217,7 +216,7 @@ def more_on_topic(topic: str) -> str:
 
     A colon fits every topic's name, whether it is a subject, a person or a project.
     """
-    return _("Also trending") if topic == TRENDING_TOPIC else _("More: %s") % topic
+    return "Also trending" if topic == TRENDING_TOPIC else f"More: {topic}"
 
 
 def share_of_matches(papers: int, matches: int) -> str:
@@ -232,7 +231,7 @@ def new_papers(papers: int, checked: int) -> str:
     """Return the papers of a digest among all that were new, such as `10 of 43 new papers`."""
     if checked <= papers:
         return ngettext("%d new paper", "%d new papers", papers) % papers
-    return _("%(papers)d of %(checked)d new papers") % {"papers": papers, "checked": checked}
+    return f"{papers} of {checked} new papers"
 
 
 def minutes_to_read(words: int) -> str:
@@ -259,8 +258,8 @@ def cut_at_word(text: str, max_length: int) -> str:
 
 def topics_line(topics: Sequence[str], silent: Sequence[str]) -> str:
     """Return a line such as `Your topics: Flows; Vision; Robots (nothing today)`."""
-    named = [*topics, *(_("%s (nothing today)") % topic for topic in silent)]
-    return cut_at_word(_("Your topics: %s") % "; ".join(named), MAX_TOPICS_LENGTH)
+    named = [*topics, *(f"{topic} (nothing today)" for topic in silent)]
+    return cut_at_word("Your topics: {}".format("; ".join(named)), MAX_TOPICS_LENGTH)
 
 
 def papers_a_day(usual: int, most: int) -> str:
@@ -270,7 +269,7 @@ def papers_a_day(usual: int, most: int) -> str:
     """
     if usual:
         return ngettext("about %d paper a day", "about %d papers a day", usual) % usual
-    return _("fewer than one paper a day") if most else _("no papers so far")
+    return "fewer than one paper a day" if most else "no papers so far"
 
 
 def more_papers(papers: int, topic: str) -> str:
@@ -282,7 +281,7 @@ def more_papers(papers: int, topic: str) -> str:
 
 def numbers_below(first: int, last: int) -> str:
     """Return a line such as `Numbers 11 to 35 are below.`, at the end of a list of numbered titles."""
-    return _("Numbers %(first)d to %(last)d are below.") % {"first": first, "last": last}
+    return f"Numbers {first} to {last} are below."
 
 
 def see_more(papers: int, topic: str) -> str:
@@ -300,7 +299,7 @@ def see_more(papers: int, topic: str) -> str:
 def short_list_note(papers: int) -> str:
     """Return a note that today’s list is incomplete; `papers` is the number missing, or 0 if unknown."""
     if not papers:
-        return _("Today’s list of papers is incomplete.")
+        return "Today’s list of papers is incomplete."
     return (
         ngettext(
             "Today’s list of papers is incomplete: %d is missing.",
@@ -324,7 +323,7 @@ def missing_lists_note(sources: Sequence[str]) -> str:
     """Return a note such as `Today’s list from Hugging Face had not arrived when we wrote this.`"""
     named = [name for source in sources if (name := source_in_words(source))]
     if not named:
-        return _("Today’s list had not arrived when we wrote this.")
+        return "Today’s list had not arrived when we wrote this."
     return ngettext(
         "Today’s list from %s had not arrived when we wrote this.",
         "Today’s lists from %s had not arrived when we wrote this.",
@@ -352,11 +351,9 @@ def followup_text(kind: str, text: str) -> str:
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
     match kind:
         case "withdrawn":
-            return _("Withdrawn by its authors: “%s”") % detail if detail else _("Withdrawn by its authors")
+            return f"Withdrawn by its authors: “{detail}”" if detail else "Withdrawn by its authors"
         case "published":
-            return _("Published: %s") % detail
+            return f"Published: {detail}"
     return (
-        _("Rewritten; the old title was “%s”") % detail
-        if detail
-        else _("A new version changes most of the abstract")
+        f"Rewritten; the old title was “{detail}”" if detail else "A new version changes most of the abstract"
     )

@@ -13,8 +13,6 @@ from digest.papers.display_text import display
 from digest.papers.paper_record import Paper
 from digest.topics.explanation import MatchFinding
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 MAX_FACTS_LENGTH = 240
 MAX_QUOTE_LENGTH = 60
 MAX_WORDS_NAMED = 3
@@ -100,7 +98,7 @@ def matched_facts(paper: Paper, found: MatchFinding, printed: PrintedText) -> li
 
 def others_of(found: MatchFinding) -> list[str]:
     """Return the facts of a match that are not words of the paper."""
-    return [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
+    return [*(f"by {author} (you follow)" for author in found.authors), *found.others]
 
 
 def word_in(texts: Sequence[str], wildcard: re.Match[str]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from digest.letters.figures_in_words import TRANSLATIONS, cut_at_word
 
-_ = TRANSLATIONS.gettext
 ngettext = TRANSLATIONS.ngettext
 
 MAX_SUBJECT_LENGTH = 60
@@ -19,13 +18,10 @@ def catch_up_counts(missed: int, papers: int, *, is_on_topics: bool) -> str:
 
     A digest with trending papers counts papers, since no filter matched them.
     """
-    missed_in_words = (_("%d matches") if is_on_topics else _("%d papers")) % missed
+    missed_in_words = ("%d matches" if is_on_topics else "%d papers") % missed
     if papers == 1:
-        return _("While you were away: the best of %s") % missed_in_words
-    return _("While you were away: the top %(papers)d of %(missed)s") % {
-        "papers": papers,
-        "missed": missed_in_words,
-    }
+        return f"While you were away: the best of {missed_in_words}"
+    return f"While you were away: the top {papers} of {missed_in_words}"
 
 
 def subject(cadence: str, title: str, count: int) -> str:
@@ -37,8 +33,8 @@ def subject(cadence: str, title: str, count: int) -> str:
             count,
         ) % {"num": count}
     if cadence in ("weekly", "monthly"):
-        span = _("Your month") if cadence == "monthly" else _("Your week")
-        lead = _("%s: %d papers, led by ") % (span, count) if count > 1 else f"{span}: "
+        span = "Your month" if cadence == "monthly" else "Your week"
+        lead = f"{span}: {count} papers, led by " if count > 1 else f"{span}: "
         return lead + cut_title(title, MAX_SUBJECT_LENGTH - len(lead))
     return cut_title(title, MAX_SUBJECT_LENGTH)
 
@@ -54,7 +50,7 @@ def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
 
     `titles` begins with the second paper or, in a catch-up, whose subject names no paper, with the first.
     """
-    lead = _("First: ") if is_catch_up else _("Also: ")
+    lead = "First: " if is_catch_up else "Also: "
     title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))
     if len(titles) > 1 and len(title) <= 42:
         rest = MAX_PREHEADER_LENGTH - len(lead) - len(title) - 3

@@ -27,7 +27,6 @@ from digest.db.tables.subscribers import (
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadField
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
 from digest.site.site_profile import Site
@@ -38,8 +37,6 @@ from digest.subscribers import (
     subscriber_rows,
     subscriber_topics,
 )
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 ACCOUNT_LINK_LIFETIME = timedelta(hours=24)
 NEW_ADDRESS_LIFETIME = timedelta(hours=48)
@@ -68,7 +65,7 @@ def subscriber_of_account_link(
     found = links.read_account_token(site, token)
     subscriber = subscriber_rows.find_by_link(session, found[0], found[1]) if found else None
     if found and subscriber and now.timestamp() - found[2] > ACCOUNT_LINK_LIFETIME.total_seconds():
-        raise BadField("link", _("This link has expired. Ask for a new one in your settings."))
+        raise BadField("link", "This link has expired. Ask for a new one in your settings.")
     return subscriber
 
 
@@ -94,10 +91,10 @@ def request_new_address(
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
     if address.folded == subscriber.email_key:
-        raise BadField("email", _("Your digests already go to this address."))
+        raise BadField("email", "Your digests already go to this address.")
     count = count_requests(session, subscriber, since=now - timedelta(hours=24))
     if count >= MAX_NEW_ADDRESSES:
-        raise BadField("email", _("Too many requests. Try again tomorrow."))
+        raise BadField("email", "Too many requests. Try again tomorrow.")
     letter = planned_letters.NewAddressLetter(
         subscriber_id=subscriber.id, at=now, number=count, contents={"made_at": int(now.timestamp())}
     )
@@ -144,7 +141,7 @@ def change_address(
     if subscriber.email_key == address.folded:
         return
     if subscriber_rows.find(session, address.email) is not None:
-        raise BadField("email", _("This address already gets digests."))
+        raise BadField("email", "This address already gets digests.")
     old = subscriber.email
     subscriber.email, subscriber.email_key = address.email, address.folded
     subscriber.link_version += 1

@@ -21,16 +21,11 @@ from digest.delivery import outbox
 from digest.delivery.transports import stored_copies
 from digest.delivery.transports.mail_url import MailUrl
 from digest.errors import BadField
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
-OWNS_GROUPS = _(
-    "%(email)s manages the digests of %(groups)s. First erase the groups' data, or let the operator name another owner."
-)
+OWNS_GROUPS = "%(email)s manages the digests of %(groups)s. First erase the groups' data, or let the operator name another owner."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,13 +13,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from digest.errors import BadField, UnreadableDump
-from digest.letters.figures_in_words import TRANSLATIONS
 from digest.papers.paper_record import Paper, Record, title_key
 
 if TYPE_CHECKING:
     from digest.dumps.formats.reader_interface import RecordProblem
 
-_ = TRANSLATIONS.gettext
 
 MEGABYTE = 1024 * 1024
 #: Maximum size of a BibTeX entry, whose parsing time grows with the square of its length.
@@ -65,9 +63,9 @@ def read_library(
     content = stream.read(limits.max_megabytes * MEGABYTE + 1)
     if len(content) > limits.max_megabytes * MEGABYTE:
         size = limits.max_megabytes
-        raise BadField(name, _("This file is larger than %d MB. Export fewer papers.") % size)
+        raise BadField(name, f"This file is larger than {size} MB. Export fewer papers.")
     if not content.strip():
-        raise BadField(name, _("This file is empty. Choose another one."))
+        raise BadField(name, "This file is empty. Choose another one.")
     found: dict[str, Paper] = {}
     problems: list[RecordProblem] = []
     end, is_complete = seconds() + limits.max_seconds, True

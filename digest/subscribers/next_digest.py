@@ -17,8 +17,6 @@ from digest.editions.time_zones import zone_of
 from digest.letters import figures_in_words
 from digest.subscribers import subscriber_rows
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 
 def edition_status(
     session: Session, subscriber: Subscriber, now: datetime, *, schedule: Schedule | None = None
@@ -62,5 +60,5 @@ def next_digest_in_words(session: Session, subscriber: Subscriber, *, now: datet
     """Return in words when an active subscriber's next digest is due."""
     edition = edition_status(session, subscriber, now).next
     if edition.due_at <= now:
-        return _("today, if there are new papers")
+        return "today, if there are new papers"
     return figures_in_words.moment_in_words(edition.due_at, subscriber.timezone, seen_from=now)

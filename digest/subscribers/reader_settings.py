@@ -108,19 +108,16 @@ def flag_reader(name: str) -> Callable[[str], tuple[bool]]:
 
 
 CADENCES = {
-    "daily": _("Every day"),
-    "weekdays": _("Monday to Friday"),
-    **{
-        write_cadence("weekly", number): _("Every %s") % day
-        for number, day in enumerate(figures_in_words.DAYS)
-    },
-    "monthly": _("The first of every month"),
+    "daily": "Every day",
+    "weekdays": "Monday to Friday",
+    **{write_cadence("weekly", number): f"Every {day}" for number, day in enumerate(figures_in_words.DAYS)},
+    "monthly": "The first of every month",
 }
 PAPERS = {
     str(number): ngettext("at most %d paper", "at most %d papers", number) % number
     for number in range(1, MAX_PAPERS + 1)
 }
-ABSTRACTS = {"titles": _("titles only"), "short": _("short abstracts"), "full": _("whole abstracts")}
+ABSTRACTS = {"titles": "titles only", "short": "short abstracts", "full": "whole abstracts"}
 
 #: The settings by name, in the order of forms, files and sentences.
 SETTINGS = {
@@ -132,7 +129,7 @@ SETTINGS = {
             read=read_cadence,
             write=write_cadence,
             default="daily",
-            label=_("How often"),
+            label="How often",
             option="--cadence CADENCE",
             help="How often: daily, weekdays, weekly, weekly-fri, monthly.",
             choices=CADENCES,
@@ -144,11 +141,11 @@ SETTINGS = {
             read=lambda text: (schedule.parse_time(text),),
             write="{:%H:%M}".format,
             default="08:00",
-            label=_("Time of day"),
+            label="Time of day",
             option="--at HH:MM",
             help="Local time of the digests.",
             field='type="time" required',
-            before=_(" at "),
+            before=" at ",
         ),
         Setting(
             name="timezone",
@@ -156,7 +153,7 @@ SETTINGS = {
             read=lambda text: (time_zones.parse_zone(text),),
             spoken=figures_in_words.place_in_words,
             default="UTC",
-            label=_("Time zone or city"),
+            label="Time zone or city",
             option="--timezone ZONE",
             help="A time zone: Europe/Oslo, a large city, or UTC+2.",
             field='list="zones" autocomplete="off" spellcheck="false" maxlength="80"',
@@ -167,7 +164,7 @@ SETTINGS = {
             columns=("max_papers",),
             read=number_reader("max_papers", MAX_PAPERS),
             default="10",
-            label=_("Maximum papers per digest"),
+            label="Maximum papers per digest",
             option="--max-papers N",
             help=f"Maximum number of papers in a digest, 1 to {MAX_PAPERS}. Default: 10.",
             choices=PAPERS,
@@ -177,7 +174,7 @@ SETTINGS = {
             columns=("abstracts",),
             read=choice_reader("abstracts", ABSTRACTS),
             default="short",
-            label=_("Abstracts"),
+            label="Abstracts",
             option="--abstracts LENGTH",
             help="Length of abstracts: titles, short (one or two sentences), full. Default: short.",
             choices=ABSTRACTS,
@@ -188,7 +185,7 @@ SETTINGS = {
             read=flag_reader("nothing_today"),
             write=lambda wants: "yes" if wants else "no",
             default="no",
-            label=_("Write to me when there is nothing on my topics"),
+            label="Write to me when there is nothing on my topics",
             option="--nothing-today/--no-nothing-today",
             help="Send a short letter on every day without a match; otherwise only after 14 days without mail.",
             is_flag=True,
@@ -283,8 +280,4 @@ def describe_change(before: Texts, after: Texts) -> Iterator[str]:
     for name, setting in SETTINGS.items():
         if before[name] != after[name]:
             now, then = setting.words(after[name]), setting.words(before[name])
-            yield _("%(label)s: %(now)s. Before: %(then)s.") % {
-                "label": setting.label,
-                "now": now,
-                "then": then,
-            }
+            yield f"{setting.label}: {now}. Before: {then}."

@@ -30,7 +30,6 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
 
-_ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLES = 3  #: maximum number of titles in the sentence about a change's effect
@@ -57,7 +56,7 @@ class TopicChange:
         if not self.titles:
             return f"{self.effect}."
         others = self.changed - len(self.titles)
-        named = "; ".join([*self.titles, *([_("and %d more") % others] if others > 0 else [])])
+        named = "; ".join([*self.titles, *([f"and {others} more"] if others > 0 else [])])
         return f"{self.effect}: {named}."
 
     @property

@@ -12,12 +12,9 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import SettingsChange, Subscriber
 from digest.delivery import outbox
-from digest.letters import figures_in_words
 from digest.site.site_profile import Site
 from digest.subscribers import preferences, reader_settings, subscriber_letters
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 UNDO_FOR = timedelta(days=30)
 MAX_CHANGES = 20  #: maximum number of changes kept for one subscriber; the oldest are forgotten first
@@ -59,8 +56,8 @@ class UndoableChange:
         """Return a sentence for each setting that has changed again since, and that an undo therefore keeps."""
         changed, undone = self.changed, self.undone
         names = [reader_settings.SETTINGS[name].label for name in changed.texts if name not in undone.texts]
-        names += [_("Topics")] if changed.topics is not None and undone.topics is None else []
-        return tuple(_("%s: changed again since, and kept.") % name for name in names)
+        names += ["Topics"] if changed.topics is not None and undone.topics is None else []
+        return tuple(f"{name}: changed again since, and kept." for name in names)
 
 
 def topics_in(settings: ReaderSettings) -> tuple[object, ...]:
@@ -189,17 +186,17 @@ def describe_topics(before: ReaderSettings, after: ReaderSettings) -> Iterator[s
     old, new = before.topics or {}, after.topics or {}
     renamed = renamed_topics(old, new)
     for name in [name for name in old if name not in new and name not in renamed]:
-        yield _("Removed the topic “%(name)s” (%(filter)s).") % {"name": name, "filter": old[name]}
+        yield f"Removed the topic “{name}” ({old[name]})."
     former_names = {target: source for source, target in renamed.items()}
     for name in new:
         former = former_names.get(name, name)
         yield from describe_filter(former, old.get(former), name, new[name])
         was_muted, is_muted = former in (before.muted or ()), name in (after.muted or ())
         if former in old and is_muted != was_muted:
-            yield (_("Muted “%s”.") if is_muted else _("“%s” is in your digests again.")) % name
+            yield ("Muted “%s”." if is_muted else "“%s” is in your digests again.") % name
     kept = [renamed.get(name, name) for name in old]
     if [name for name in kept if name in new] != [name for name in new if name in kept]:
-        yield _("Your topics now have this order: %s.") % ", ".join(new)
+        yield "Your topics now have this order: {}.".format(", ".join(new))
 
 
 def renamed_topics(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
@@ -213,11 +210,9 @@ def describe_filter(former: str, before: str | None, name: str, after: str) -> I
     if before is None:
         written = "Added the topic “%(name)s” (%(filter)s)."
         unnamed = "Added the topic “%(name)s”."  # the topic has the filter as its name
-        yield _(unnamed if name == after else written) % {"name": name, "filter": after}
+        yield (unnamed if name == after else written) % {"name": name, "filter": after}
         return
     if former != name:
-        yield _("Renamed “%(before)s” to “%(after)s”.") % {"before": former, "after": name}
+        yield f"Renamed “{former}” to “{name}”."
     if before != after:
-        yield _("“%(name)s” is now %(after)s. Before: %(before)s.") % {
-            "name": name, "after": after, "before": before,
-        }  # fmt: skip
+        yield f"“{name}” is now {after}. Before: {before}."  # fmt: skip

@@ -9,15 +9,12 @@ from starlette.responses import Response
 
 from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadField, UsageError
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
 from digest.subscribers import account, erasure
 from digest.web.problem_pages import EXPIRED_ACCOUNT_LINK, Gone
 from digest.web.sign_up_form import error_sentence
 from digest.web.visits import Visit
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 
 def show_account(visit: Visit, *, email: str = "", error: str = "", erase_error: str = "") -> Response:
@@ -64,7 +61,7 @@ def erase(visit: Visit) -> Response:
     """Erase the subscriber's data if the box is ticked."""
     context, email = visit.context, subscriber_of_page(visit).email
     if visit.field("sure") != "yes":
-        return show_account(visit, erase_error=_("Tick the box to erase your data."))
+        return show_account(visit, erase_error="Tick the box to erase your data.")
     try:
         with visit.writing() as session:
             erased = erasure.erase(session, visit.site, email, now=visit.now)

@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from digest.errors import BadField, BadFilter, UsageError
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.papers.catalog import queries
 from digest.subscribers import sign_up_limits, sign_up_queue, subscriber_topics
@@ -41,13 +40,11 @@ from digest.web.topic_preview import ChosenTopics, TopicPreview
 from digest.web.visitor_network import is_proxied
 from digest.web.visits import Visit
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 #: Text in the cached page that each response replaces with a stamp of the time when the form was loaded.
 STAMP_PLACEHOLDER = "time-of-the-form"
-TOO_MANY = _("Too many requests. Try again in a minute.")
-PRESS_AGAIN = _("Please press the button again.")
-NO_SAMPLE = _("Nothing from the past week matches, so there is no sample. Add a topic.")
+TOO_MANY = "Too many requests. Try again in a minute."
+PRESS_AGAIN = "Please press the button again."
+NO_SAMPLE = "Nothing from the past week matches, so there is no sample. Add a topic."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

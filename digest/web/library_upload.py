@@ -27,7 +27,7 @@ def turn(caches: Caches) -> Iterator[None]:
     """Let one library be read at a time; raise BadField if others take too long."""
     lock = caches.get_or_make("library", "turn", Lock)
     if not lock.acquire(timeout=WAIT_SECONDS):
-        raise BadField(FIELD, _("Other libraries are being read. Try again in a minute."))
+        raise BadField(FIELD, "Other libraries are being read. Try again in a minute.")
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ def uploaded_library(form: FormData, now: datetime) -> ReadLibrary:
         upload.file, name=FIELD, limits=UPLOAD_LIMITS, now=now, seconds=perf_counter
     )
     if not found.papers:
-        raise BadField(FIELD, _("We found no papers in this file. Export your library as BibTeX or RIS."))
+        raise BadField(FIELD, "We found no papers in this file. Export your library as BibTeX or RIS.")
     return found
 
 
@@ -57,7 +57,7 @@ def sentence(library: ReadLibrary) -> str:
     read, failed = len(library.papers), len(library.problems)
     parts = [
         ngettext("We read %d reference.", "We read %d references.", read) % read,
-        _("%d could not be read.") % failed if failed else "",
-        "" if library.is_complete else _("The rest of the file was left out."),
+        f"{failed} could not be read." if failed else "",
+        "" if library.is_complete else "The rest of the file was left out.",
     ]
     return " ".join(filter(None, parts))

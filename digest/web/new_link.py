@@ -5,14 +5,11 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from digest.errors import UsageError
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.subscribers import sign_up_queue
 from digest.web import forms, front_page, problem_pages
 from digest.web.sign_up_form import SignUpForm, error_sentence
 from digest.web.visits import Visit
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 
 def show_front(visit: Visit) -> Response:
@@ -50,4 +47,4 @@ def mail_link(visit: Visit, email: str, stamp: str) -> tuple[str, str]:
         may_sign_up=visit.context.settings.signup,
         now=visit.now,
     )
-    return ("", "") if is_done else (_("Too many requests. Try again tomorrow."), unused)
+    return ("", "") if is_done else ("Too many requests. Try again tomorrow.", unused)

@@ -92,9 +92,7 @@ def history_line(day: date, place: Appearance | None, upvotes: float | None) -> 
     """Return in words a paper's position and upvotes on one day."""
     _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
     facts = [
-        _("number %(position)d of %(size)d") % {"position": place.position, "size": place.size}
-        if place
-        else "",
+        f"number {place.position} of {place.size}" if place else "",
         ngettext("%d upvote", "%d upvotes", int(upvotes)) % upvotes if upvotes is not None else "",
     ]
     return f"{figures_in_words.day_in_words(day)}: {', '.join(filter(None, facts))}"

@@ -32,8 +32,6 @@ from digest.web.settings_page import FormState, TypedTopic
 from digest.web.sign_up_form import check_settings, error_sentence
 from digest.web.visits import Visit
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 #: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
 MAX_TYPED = 20_000
 TYPED_ACTIONS = frozenset({"try", "add", "rename", "filter"})  #: in their forms, a reader types a topic
@@ -97,11 +95,11 @@ def pause(visit: Visit, subscriber: Subscriber) -> str:
 def typed_date(text: str) -> date:
     """Return a date such as 2027-01-06; raise BadField for any other text."""
     if not text:
-        raise BadField("until", _("Choose a day."))
+        raise BadField("until", "Choose a day.")
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise BadField("until", _("Write the day as 2027-01-06.")) from None
+        raise BadField("until", "Write the day as 2027-01-06.") from None
 
 
 def resume(visit: Visit, subscriber: Subscriber) -> str:
@@ -225,9 +223,9 @@ def checked_name(text: str, others: list[Topic]) -> str:
     """Return a topic's name; raise BadField if it is empty or another topic has it."""
     name = subscriber_topics.clean_line(text)
     if not name:
-        raise BadField("name", _("Fill this in."))
+        raise BadField("name", "Fill this in.")
     if name.casefold() in {other.casefold() for other, _, _ in others}:
-        raise BadField("name", _("Another topic has this name."))
+        raise BadField("name", "Another topic has this name.")
     return name
 
 

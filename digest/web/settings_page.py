@@ -20,7 +20,6 @@ from digest.db.tables.subscribers import StillReadingStep, Subscriber, Subscribe
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
-from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
 from digest.subscribers import reader_settings, subscriber_topics, undo_changes
@@ -31,8 +30,6 @@ from digest.web import topic_trials
 from digest.web.topic_trials import FilterTrial
 from digest.web.unsubscribe_page import state_page, status_values
 from digest.web.visits import Visit, clean_text
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 EXAMPLE_HITS = 2  #: maximum number of matching titles shown with a topic
@@ -216,8 +213,9 @@ def change_sentences(visit: Visit, change: UndoableChange) -> tuple[str, ...]:
     ]
     trials = topic_trials.try_filters(visit, [text for _, *texts in pairs for text in texts])
     rates = [
-        _("“%(name)s”: %(after)s papers a day instead of %(before)s.")
-        % {"name": name, "after": f"{trials[new].per_day:g}", "before": f"{trials[old].per_day:g}"}
+        "“{name}”: {after} papers a day instead of {before}.".format(
+            name=name, after=f"{trials[new].per_day:g}", before=f"{trials[old].per_day:g}"
+        )
         for name, old, new in pairs
         if old in trials and new in trials
     ]
@@ -258,14 +256,12 @@ def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormDat
 def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence about each topic that the request changes."""
     for name in [name for name in old if name not in new]:
-        yield _("Remove the topic “%s”.") % name
+        yield f"Remove the topic “{name}”."
     for name, text in new.items():
         if name not in old:
-            yield _("Add the topic “%(name)s”: %(filter)s") % {"name": name, "filter": text}
+            yield f"Add the topic “{name}”: {text}"
         elif old[name] != text:
-            yield _("Change the topic “%(name)s” from %(before)s to %(after)s") % {
-                "name": name, "before": old[name], "after": text,
-            }  # fmt: skip
+            yield f"Change the topic “{name}” from {old[name]} to {text}"  # fmt: skip
 
 
 def requested_texts(query: QueryParams | FormData) -> dict[str, str]:

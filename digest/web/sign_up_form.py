@@ -8,14 +8,11 @@ from dataclasses import dataclass, field, replace
 from starlette.datastructures import FormData
 
 from digest.errors import BadField, UsageError
-from digest.letters import figures_in_words
 from digest.subscribers import reader_settings
 from digest.subscribers.reader_settings import SETTINGS, Setting
 from digest.topics.example_words import MAX_STORED
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web.visits import Visit, clean_text
-
-_ = figures_in_words.TRANSLATIONS.gettext
 
 MAX_LIKED = 20  #: maximum number of liked papers from which a topic is made
 MAX_OFFERED = 12  #: maximum number of offered topics
@@ -127,7 +124,7 @@ def check_settings(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, 
         try:
             valid[name] = reader_settings.check_text(name, text)
         except BadField as error:
-            errors[name] = error_sentence(error) if text else _("Fill this in.")
+            errors[name] = error_sentence(error) if text else "Fill this in."
     return valid, errors
 
 

@@ -27,8 +27,6 @@ from digest.web import topic_trials
 from digest.web.sign_up_form import MAX_NAME, SignUpForm
 from digest.web.visits import Visit
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 MAX_TITLES = 5
 MAX_LATEST = 100  #: maximum number of latest matches examined to find titles that pages may show
 MAX_CACHED = 512  #: maximum number of previews in the cache
@@ -146,9 +144,7 @@ def make_preview(
             )
         )
     return TopicPreview(
-        rate=rate_sentence(found.after, most)
-        if filters
-        else _("The %d most trending papers of the day") % most,
+        rate=rate_sentence(found.after, most) if filters else f"The {most} most trending papers of the day",
         heading=preview_heading(is_new=bool(papers), is_today=sample.is_from_last_day)
         if papers or latest
         else "",
@@ -190,17 +186,17 @@ def rate_sentence(per_day: PerDay, max_papers: int) -> str:
     """Return a sentence such as `About 6 papers a day (11 on the busiest of 31 days)`."""
     usual, _bracket, basis = topic_trials.rate_sentence(per_day).partition(" (")
     if per_day.days > 1:
-        basis = _("%(most)d on the busiest of %(days)d days)") % {"most": per_day.max, "days": per_day.days}
+        basis = f"{per_day.max} on the busiest of {per_day.days} days)"
     if per_day.median > max_papers:
-        usual = _("%(usual)s; you get the best %(most)d") % {"usual": usual, "most": max_papers}
+        usual = f"{usual}; you get the best {max_papers}"
     return f"{usual} ({basis}"
 
 
 def preview_heading(*, is_new: bool, is_today: bool) -> str:
     """Return the heading shown above the titles."""
     if not is_new:
-        return _("Nothing new this week. The latest matches:")
-    return _("You would get these now:") if is_today else _("You would get these from the past week:")
+        return "Nothing new this week. The latest matches:"
+    return "You would get these now:" if is_today else "You would get these from the past week:"
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────

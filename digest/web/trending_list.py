@@ -171,12 +171,11 @@ def list_as_email(visit: Visit) -> str | None:
 
 def list_heading(day: date, now: datetime) -> str:
     """Return the day of a list in words, such as `Today, 20 November`."""
-    _ = figures_in_words.TRANSLATIONS.gettext
     dated = figures_in_words.day_in_words(day).rpartition(" ")[0]
     match (now.astimezone(UTC).date() - day).days:
         case 0:
-            return f"{_('Today')}, {dated}"
+            return f"{'Today'}, {dated}"
         case 1:
-            return f"{_('Yesterday')}, {dated}"
+            return f"{'Yesterday'}, {dated}"
         case _:
             return figures_in_words.day_in_words(day)

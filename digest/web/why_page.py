@@ -16,8 +16,6 @@ from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site import links
 from digest.web.visits import Visit
 
-_ = figures_in_words.TRANSLATIONS.gettext
-
 MAX_REFERENCE = 500
 
 #: The answers in words for readers; the answers for SHOWN and OVER_CAP also have details.
@@ -55,7 +53,7 @@ def show_answer(visit: Visit) -> Response:
         nearest = queries.nearest_title(visit.session, reference) if is_unknown else None
         values = {
             "title": display(found.json["paper"]["title"]) if "paper" in found.json else "",
-            "answer": _(NOT_EXACT) if nearest else answer_sentence(found),
+            "answer": NOT_EXACT if nearest else answer_sentence(found),
             "nearest": display(nearest or ""),
             "findings": [line for line in found.lines if " matches: " in line or " does not match: " in line],
         }
@@ -68,9 +66,9 @@ def answer_sentence(answer: WhyAnswer) -> str:
     cause, rank = answer.json["cause"], answer.json.get("rank")
     if cause == WhyCause.SHOWN:
         if "shown_on" not in answer.json:
-            return _("We sent it to you in another letter.")
+            return "We sent it to you in another letter."
         day = figures_in_words.day_in_words(date.fromisoformat(answer.json["shown_on"]))
-        return _("It was in your digest of %s.") % day
+        return f"It was in your digest of {day}."
     if cause == WhyCause.OVER_CAP and rank:
-        return _("It matched, but the digest was full: it ranked %d among the papers for you.") % int(rank)
-    return _(ANSWERS[WhyCause(cause)])
+        return f"It matched, but the digest was full: it ranked {int(rank)} among the papers for you."
+    return ANSWERS[WhyCause(cause)]

@@ -20,7 +20,6 @@ from digest.topics.filter_tree import Leaf
 if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
 
-_ = figures_in_words.TRANSLATIONS.gettext
 
 LONG_CADENCES = frozenset({"weekly", "monthly"})
 SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the URL of the digest on the web
@@ -196,7 +195,7 @@ def heading(topic: str) -> str:
 
 def filter_in_words(text: str) -> str:
     """Return a filter in words: "diffusion or video", "papers like those in your library"."""
-    liked = LIBRARY.sub(_("papers like those in your library"), text).replace("like:", _("papers like "))
+    liked = LIBRARY.sub("papers like those in your library", text).replace("like:", "papers like ")
     plain = " ".join(FILTER_SIGNS.sub(" ", liked).split())
     return OPERATORS.sub(lambda found: OPERATOR_WORDS[found[0]], plain)
 
