@@ -1,4 +1,4 @@
-"""Write counts in English messages for operators; texts for readers use gettext."""
+"""Write counts in sentences."""
 
 from __future__ import annotations
 

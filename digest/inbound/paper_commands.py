@@ -9,7 +9,7 @@ from digest.inbound import command_arguments
 from digest.inbound.mail_commands import Command, FewerLikeThis
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import ReaderRequest
-from digest.letters import cards, figures_in_words
+from digest.letters import cards
 from digest.papers.catalog import queries
 from digest.papers.paper_record import Paper
 from digest.publishing.publication import Publication
@@ -20,8 +20,6 @@ from digest.subscribers import preferences, saved_papers, subscriber_topics, top
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import explanation, recent_papers
 from digest.topics.filter_registry import FilterRegistry
-
-ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_NOTES = 3  #: maximum number of notes on a filter
 MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation

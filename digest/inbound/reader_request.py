@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
+from digest import plurals
 from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadField, BadFilter, DigestError
 from digest.inbound import writer_checks
@@ -15,10 +16,7 @@ from digest.inbound.mail_commands import Command, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.sender_proof import SenderProof
-from digest.letters import figures_in_words
 from digest.subscribers import subscriber_topics
-
-ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_UNREAD_QUOTED = 6  #: maximum number of unread lines that an answer quotes
 
@@ -119,7 +117,7 @@ class CommandMail:
         """Return the first lines that were left unread, for our answer, and how many more there are."""
         more = len(self.unread) - MAX_UNREAD_QUOTED
         shown = [writer_checks.quote(line, is_proven=is_proven) for line in self.unread[:MAX_UNREAD_QUOTED]]
-        return [*shown, ngettext("and %d more line", "and %d more lines", more) % more] if more > 0 else shown
+        return [*shown, f"and {plurals.count(more, 'more line')}"] if more > 0 else shown
 
     def answers_letter_of(self, subscriber: Subscriber) -> bool:
         """Return whether the answered letter was sent to this subscriber; a forwarded letter was not."""

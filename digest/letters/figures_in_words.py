@@ -6,16 +6,13 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from gettext import NullTranslations
 from math import ceil
 from unicodedata import category
 
 from digest.editions.compose import TRENDING_TOPIC
 from digest.editions.schedule import Cadence, Schedule
 from digest.editions.time_zones import zone_of
-
-TRANSLATIONS = NullTranslations()
-ngettext = TRANSLATIONS.ngettext
+from digest.plurals import count
 
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
@@ -145,7 +142,7 @@ def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection
     shown = list(filter(None, named))[:MAX_REQUESTED_NAMED]
     others = len(topics) - len(shown)
     if not shown:
-        return kind % (ngettext("%d topic", "%d topics", others) % others)
+        return kind % count(others, "topic")
     return kind % topics_in_words([*shown, *[""] * others], len(shown))
 
 
@@ -181,14 +178,14 @@ def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> s
     if others <= 0:
         return listed_words(topics)
     named = ", ".join(topics[:at_most])
-    return f"{named} " + ngettext("and %d more topic", "and %d more topics", others) % others
+    return f"{named} and {count(others, 'more topic')}"
 
 
 def listed_words(words: Sequence[str]) -> str:
     """Return a list such as `flows, robots and vision`."""
     if len(words) < 2:
         return "".join(words)
-    return "{first} and {last}".format(first=", ".join(words[:-1]), last=words[-1])
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
@@ -208,7 +205,7 @@ def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: b
 
 def papers_for_you(papers: int) -> str:
     """Return a title such as `5 papers for you`."""
-    return ngettext("%d paper for you", "%d papers for you", papers) % papers
+    return f"{count(papers, 'paper')} for you"
 
 
 def more_on_topic(topic: str) -> str:
@@ -221,23 +218,19 @@ def more_on_topic(topic: str) -> str:
 
 def share_of_matches(papers: int, matches: int) -> str:
     """Return a share such as `2 of 12 matches`."""
-    return ngettext("%(papers)d of %(matches)d match", "%(papers)d of %(matches)d matches", matches) % {
-        "papers": papers,
-        "matches": matches,
-    }
+    return f"{papers} of {count(matches, 'match', 'matches')}"
 
 
 def new_papers(papers: int, checked: int) -> str:
     """Return the papers of a digest among all that were new, such as `10 of 43 new papers`."""
     if checked <= papers:
-        return ngettext("%d new paper", "%d new papers", papers) % papers
-    return f"{papers} of {checked} new papers"
+        return count(papers, "new paper")
+    return f"{papers} of {checked:,} new papers"
 
 
 def minutes_to_read(words: int) -> str:
     """Return the time that so many words take, such as `3 minutes`."""
-    minutes = max(1, ceil(words / WORDS_PER_MINUTE))
-    return ngettext("%d minute", "%d minutes", minutes) % minutes
+    return count(max(1, ceil(words / WORDS_PER_MINUTE)), "minute")
 
 
 def cut_at_word(text: str, max_length: int) -> str:
@@ -268,15 +261,15 @@ def papers_a_day(usual: int, most: int) -> str:
     `usual` is the number on a typical day, `most` that on the busiest.
     """
     if usual:
-        return ngettext("about %d paper a day", "about %d papers a day", usual) % usual
+        return f"about {count(usual, 'paper')} a day"
     return "fewer than one paper a day" if most else "no papers so far"
 
 
 def more_papers(papers: int, topic: str) -> str:
     """Return a line such as `37 more papers matched`, or `37 more trending papers` if there was no filter."""
     if topic == TRENDING_TOPIC:
-        return ngettext("%d more trending paper", "%d more trending papers", papers) % papers
-    return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
+        return count(papers, "more trending paper")
+    return f"{count(papers, 'more paper')} matched"
 
 
 def numbers_below(first: int, last: int) -> str:
@@ -287,48 +280,28 @@ def numbers_below(first: int, last: int) -> str:
 def see_more(papers: int, topic: str) -> str:
     """Return a link text such as `Read the other 37 on Vision`, or `Read the other 37 trending papers`."""
     if topic == TRENDING_TOPIC:
-        return ngettext("Read the other trending paper", "Read the other %d trending papers", papers).replace(
-            "%d", str(papers)
-        )
-    return ngettext("Read the other one on %(topic)s", "Read the other %(papers)d on %(topic)s", papers) % {
-        "papers": papers,
-        "topic": topic,
-    }
+        return "Read the other trending paper" if papers == 1 else f"Read the other {papers} trending papers"
+    return f"Read the other {'one' if papers == 1 else papers} on {topic}"
 
 
 def short_list_note(papers: int) -> str:
     """Return a note that today’s list is incomplete; `papers` is the number missing, or 0 if unknown."""
     if not papers:
         return "Today’s list of papers is incomplete."
-    return (
-        ngettext(
-            "Today’s list of papers is incomplete: %d is missing.",
-            "Today’s list of papers is incomplete: %d are missing.",
-            papers,
-        )
-        % papers
-    )
+    return f"Today’s list of papers is incomplete: {papers} {'is' if papers == 1 else 'are'} missing."
 
 
 def far_below_usual_note(papers: int, usual: int) -> str:
     """Return a note such as `Today’s list has only 12 papers; 240 are usual on this weekday.`"""
-    return ngettext(
-        "Today’s list has only %(papers)d paper; %(usual)d are usual on this weekday.",
-        "Today’s list has only %(papers)d papers; %(usual)d are usual on this weekday.",
-        papers,
-    ) % {"papers": papers, "usual": usual}
+    return f"Today’s list has only {count(papers, 'paper')}; {usual} are usual on this weekday."
 
 
 def missing_lists_note(sources: Sequence[str]) -> str:
     """Return a note such as `Today’s list from Hugging Face had not arrived when we wrote this.`"""
-    named = [name for source in sources if (name := source_in_words(source))]
+    named = list(dict.fromkeys(filter(None, map(source_in_words, sources))))
     if not named:
         return "Today’s list had not arrived when we wrote this."
-    return ngettext(
-        "Today’s list from %s had not arrived when we wrote this.",
-        "Today’s lists from %s had not arrived when we wrote this.",
-        len(named),
-    ) % listed_words(list(dict.fromkeys(named)))
+    return f"Today’s {'list' if len(named) == 1 else 'lists'} from {listed_words(named)} had not arrived when we wrote this."
 
 
 def source_in_words(source: str) -> str:

@@ -21,7 +21,6 @@ from jinja2.visitor import NodeTransformer
 from markupsafe import Markup
 
 from digest.letters.css_inlining import inline
-from digest.letters.figures_in_words import TRANSLATIONS
 from digest.letters.mime import encode_quoted_printable
 
 MARK = (
@@ -33,7 +32,7 @@ PERSONAL_MARKS = {
     for name in ("paper_token", "browser_url", "recipient", "manage_url", "unsubscribe_url")
 }
 PERSONAL_NAMES = PERSONAL_MARKS.keys() | {"share_url"}
-FIXED_NAMES = frozenset({"site", "filler", "_", "ngettext", "gettext", "range"})  #: the same for all letters
+FIXED_NAMES = frozenset({"site", "filler", "range"})  #: the same for all letters
 MARKS = re.compile(f"({MARK}.)")
 NEEDS_NO_ENCODING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,73}").fullmatch
 TAGS = re.compile(
@@ -270,14 +269,6 @@ class Flattener(NodeTransformer):
 
     def visit_Name(self, node: nodes.Name) -> nodes.Expr:
         return nodes.Const(self.fixed[node.name]) if node.name in self.fixed and node.ctx == "load" else node
-
-    def visit_Call(self, node: nodes.Call) -> nodes.Expr:
-        """Replace a fixed text of the template by itself; gettext returns it as markup."""
-        is_text = isinstance(node.node, nodes.Name) and node.node.name == "_" and not node.kwargs
-        if is_text:
-            return nodes.Const(Markup(TRANSLATIONS.gettext(node.args[0].as_const())))  # noqa: S704 - no value
-        self.generic_visit(node)
-        return node
 
     def printed(self, child: nodes.Expr) -> nodes.Expr:
         """Return an expression to print, as text if its value is known."""

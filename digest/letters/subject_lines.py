@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from digest.letters.figures_in_words import TRANSLATIONS, cut_at_word
-
-ngettext = TRANSLATIONS.ngettext
+from digest.letters.figures_in_words import cut_at_word
 
 MAX_SUBJECT_LENGTH = 60
 MAX_PREHEADER_LENGTH = 90
@@ -27,11 +25,7 @@ def catch_up_counts(missed: int, papers: int, *, is_on_topics: bool) -> str:
 def subject(cadence: str, title: str, count: int) -> str:
     """Return a subject such as `Flow Matching in Twelve Lines`; it names a paper unless this is a catch-up."""
     if cadence == CATCH_UP:
-        return ngettext(
-            "While you were away: the top paper",
-            "While you were away: the top %(num)d papers",
-            count,
-        ) % {"num": count}
+        return "While you were away: the top " + ("paper" if count == 1 else f"{count} papers")
     if cadence in ("weekly", "monthly"):
         span = "Your month" if cadence == "monthly" else "Your week"
         lead = f"{span}: {count} papers, led by " if count > 1 else f"{span}: "

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
+from digest import plurals
 from digest.letters import figures_in_words, line_wrapping
 from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
@@ -79,10 +80,10 @@ def make_environment(folders: list[Path], *, escapes: bool) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        extensions=["jinja2.ext.i18n", CachedExtension],
+        extensions=[CachedExtension],
     )
-    made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     made.filters.update(
+        counted=plurals.count,
         unlinked=break_addresses,
         in_words=figures_in_words.topics_in_words,
         as_text=link_text,

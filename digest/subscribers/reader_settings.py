@@ -13,13 +13,12 @@ from typing import Any
 
 from msgspec import Struct, json
 
+from digest import plurals
 from digest.editions import schedule, time_zones
 from digest.editions.compose import MAX_PAPERS
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField
 from digest.letters import figures_in_words
-
-_, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 Texts = Mapping[str, str]  #: settings as texts, keyed by name
 NO_TEXTS: Texts = MappingProxyType({})
@@ -113,10 +112,7 @@ CADENCES = {
     **{write_cadence("weekly", number): f"Every {day}" for number, day in enumerate(figures_in_words.DAYS)},
     "monthly": "The first of every month",
 }
-PAPERS = {
-    str(number): ngettext("at most %d paper", "at most %d papers", number) % number
-    for number in range(1, MAX_PAPERS + 1)
-}
+PAPERS = {str(number): f"at most {plurals.count(number, 'paper')}" for number in range(1, MAX_PAPERS + 1)}
 ABSTRACTS = {"titles": "titles only", "short": "short abstracts", "full": "whole abstracts"}
 
 #: The settings by name, in the order of forms, files and sentences.

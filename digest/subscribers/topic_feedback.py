@@ -12,6 +12,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from digest import plurals
 from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
@@ -29,8 +30,6 @@ from digest.topics.example_topics import ExampleTopic, topic_like
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
-
-ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLES = 3  #: maximum number of titles in the sentence about a change's effect
 MAX_TITLE_LENGTH = 80
@@ -62,14 +61,10 @@ class TopicChange:
     @property
     def effect(self) -> str:
         """Return the effect as a phrase, such as `Drops 4 of 31 papers of the last 31 days`."""
-        days = ngettext("of the last day", "of the last %(days)d days", self.days) % {"days": self.days}
+        days = "of the last day" if self.days == 1 else f"of the last {self.days} days"
         if self.drops:
-            one, many = "Drops %(changed)d of %(papers)d paper", "Drops %(changed)d of %(papers)d papers"
-            count = ngettext(one, many, self.papers) % {"changed": self.changed, "papers": self.papers}
-            return f"{count} {days}"
-        one, many = "Adds %(changed)d paper to the %(papers)d", "Adds %(changed)d papers to the %(papers)d"
-        count = ngettext(one, many, self.changed) % {"changed": self.changed, "papers": self.papers}
-        return f"{count} {days}"
+            return f"Drops {self.changed} of {plurals.count(self.papers, 'paper')} {days}"
+        return f"Adds {plurals.count(self.changed, 'paper')} to the {self.papers} {days}"
 
 
 def changes_for_less(

@@ -10,13 +10,11 @@ from time import perf_counter
 
 from starlette.datastructures import FormData, UploadFile
 
+from digest import plurals
 from digest.errors import BadField
-from digest.letters.figures_in_words import TRANSLATIONS
 from digest.process.caches import Caches
 from digest.subscribers import library_file
 from digest.subscribers.library_file import UPLOAD_LIMITS, ReadLibrary
-
-_, ngettext = TRANSLATIONS.gettext, TRANSLATIONS.ngettext
 
 FIELD = "library"
 WAIT_SECONDS = 3.0  #: how long an upload waits for another, which keeps a processor busy for seconds
@@ -56,7 +54,7 @@ def sentence(library: ReadLibrary) -> str:
     """Return how many references were read, such as `We read 12 references. 1 could not be read.`"""
     read, failed = len(library.papers), len(library.problems)
     parts = [
-        ngettext("We read %d reference.", "We read %d references.", read) % read,
+        f"We read {plurals.count(read, 'reference')}.",
         f"{failed} could not be read." if failed else "",
         "" if library.is_complete else "The rest of the file was left out.",
     ]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from digest.app_context import AppContext
-from digest.letters import figures_in_words
 from digest.settings import templates_dir
 
 
@@ -33,7 +32,7 @@ def shows_outbox(context: AppContext) -> bool:
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
     """Return (label, address) of the privacy notice, which may be the operator's own, and of their other links."""
-    own = {figures_in_words.TRANSLATIONS.gettext("Privacy"): "/privacy"}
+    own = {"Privacy": "/privacy"}
     return list((own | dict(context.settings.footer_links)).items())
 
 

@@ -10,6 +10,7 @@ from markupsafe import escape
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
+from digest import plurals
 from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
@@ -90,10 +91,9 @@ def list_history(visit: Visit, paper: Paper) -> list[str]:
 
 def history_line(day: date, place: Appearance | None, upvotes: float | None) -> str:
     """Return in words a paper's position and upvotes on one day."""
-    _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
     facts = [
         f"number {place.position} of {place.size}" if place else "",
-        ngettext("%d upvote", "%d upvotes", int(upvotes)) % upvotes if upvotes is not None else "",
+        "" if upvotes is None else plurals.count(int(upvotes), "upvote"),
     ]
     return f"{figures_in_words.day_in_words(day)}: {', '.join(filter(None, facts))}"
 

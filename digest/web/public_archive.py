@@ -105,7 +105,7 @@ def earlier_list(visit: Visit, day: date) -> DayLink | None:
     if not earlier or not visit.context.settings.public.has_archive:
         return None
     if (visit.now.astimezone(UTC).date() - earlier[-1]).days == 1:
-        label = figures_in_words.TRANSLATIONS.gettext("Yesterday")
+        label = "Yesterday"
         return DayLink(href=f"/days/{earlier[-1]}", label=label)
     return short_link(earlier[-1])
 

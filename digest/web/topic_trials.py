@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from digest import plurals
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers.display_text import display
@@ -70,10 +71,8 @@ def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
 
 def rate_sentence(per_day: PerDay) -> str:
     """Return a sentence such as `About 4 papers a day (based on 31 days so far)`."""
-    ngettext = figures_in_words.TRANSLATIONS.ngettext
     usual = figures_in_words.papers_a_day(per_day.median, per_day.max)
-    days = ngettext("based on %d day so far", "based on %d days so far", per_day.days) % per_day.days
-    return f"{usual[0].upper()}{usual[1:]} ({days})"
+    return f"{usual[0].upper()}{usual[1:]} (based on {plurals.count(per_day.days, 'day')} so far)"
 
 
 def starter_rates(visit: Visit) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def note_reason(visit: Visit, subscriber: Subscriber) -> Response:
     reason, words = visit.field("reason"), visit.field("words")
     if len(words) > MAX_REASON:
         return state_page(visit, subscriber, typed=TypedReason(reason=reason, words=words))
-    chosen = [figures_in_words.TRANSLATIONS.gettext(said) for name, said in REASONS if name == reason]
+    chosen = [said for name, said in REASONS if name == reason]
     given = ": ".join(filter(None, [*chosen, words]))
     is_noted = bool(given) and unsubscribe_and_undo.note_leaving_reason(subscriber, given)
     return visit.back("thanks" if is_noted else "")

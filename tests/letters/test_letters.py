@@ -419,18 +419,6 @@ def test_an_operators_template_runs_in_a_sandbox(site: Site, templates: Template
         made(Templates(templates.directory, tmp_path), site, "confirm")
 
 
-@pytest.mark.parametrize("kind", [*REQUIRED_CONTEXT, "digest", "_base"])
-def test_every_word_of_a_letter_goes_through_gettext(kind: str) -> None:
-    """Text outside gettext in a template could not be translated."""
-    files = [path for path in sorted((LETTERS / kind).iterdir()) if path.suffix != ".css"]
-    assert files
-    for path in files:
-        source = re.sub(r"<head>.*?</head>|<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
-        bare = re.sub(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", "", source, flags=re.DOTALL)
-        said = re.sub(r"<[^<>]*>|&\w+;|#pause", "", bare)
-        assert not re.search(r"[A-Za-z]", said), (path.name, said.split())
-
-
 def test_a_confirmation_is_linked_by_its_id_with_the_key_it_was_decided_with(site: Site) -> None:
     context = {"site": site, "confirmation_id": 5, "key": site.signing_key_id}
 

@@ -271,9 +271,9 @@ def test_a_topic_and_its_number_of_matches_fit_a_line_of_plain_text(
 
     assert letter == plain_letter(templates, letters_of(made, site, templates), digest, copy)
     lines = letter.text.splitlines()
-    (end,) = (at for at, line in enumerate(lines) if "(1 of 1001 matches)" in line)
+    (end,) = (at for at, line in enumerate(lines) if "(1 of 1,001 matches)" in line)
     heading = lines[lines.index("", end - 3) + 1 : end + 1]
-    assert "".join(heading).replace(" ", "") == f"{topic}(1of1001matches)".replace(" ", "")
+    assert "".join(heading).replace(" ", "") == f"{topic}(1of1,001matches)".replace(" ", "")
     assert max(map(columns, heading)) == len(lines[end + 1]) <= 72
 
 

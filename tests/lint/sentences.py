@@ -18,8 +18,8 @@ NOT_OURS = ("digest/dumps/sample/", "docs/examples/", "docs/pictures/", "require
 TAG = re.compile(
     r"<(style|script|svg)\b.*?</\1>|<!--.*?-->|<[^>]*>|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL
 )
-#: A message for gettext in a template; of `ngettext`, the plural.
-MESSAGE = re.compile(r"""\b(?:_\(|ngettext\("[^"]*",\s*)(["'])(?P<words>.+?)(?<!\\)\1""")
+EXPRESSION = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)* (?:[^"\\]|\\.)*)"')  #: several words in an expression of a template
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 CODE_SIGNS = re.compile(r"[\\\\^*]|\(\?|[{}]|::|==|\bSELECT\b|://")  #: a pattern or a query, no sentence
 SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=\s*(?:[*|#-]|\d+\.)\s)")
@@ -89,11 +89,12 @@ def docstring_lines(tree: ast.Module) -> Iterator[int]:
 
 
 def texts_of_template(path: Path) -> Iterator[Text]:
-    """Yield the messages of a page or letter, and its other words without the markup."""
+    """Yield the texts in expressions of a page or letter, and its other words without the markup."""
     source = path.read_text()
-    for found in MESSAGE.finditer(source):
-        line = source.count("\n", 0, found.start()) + 1
-        yield Text(path=named(path), line=line, kind="page", words=found["words"])
+    for expression in EXPRESSION.finditer(source):
+        line = source.count("\n", 0, expression.start()) + 1
+        for words in QUOTED.findall(expression[0]):
+            yield Text(path=named(path), line=line, kind="page", words=words)
     shown = TAG.sub(lambda tag: "\n" * tag[0].count("\n") + " ", source)
     for number, words in enumerate(shown.splitlines(), start=1):
         if words.strip():
