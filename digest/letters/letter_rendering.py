@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -13,9 +11,7 @@ from msgspec import Struct
 from digest.editions.schedule import Cadence
 from digest.letters import figures_in_words
 from digest.letters.cards import Card
-from digest.letters.css_inlining import inline
 from digest.letters.headers import one_line
-from digest.letters.letter_template import escape_html
 from digest.letters.line_wrapping import keep_figures
 from digest.letters.mime import RenderedLetter
 from digest.letters.templates import Templates
@@ -110,51 +106,16 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
     folder = f"letters/{kind}"
     values = {**DEFAULT_CONTEXT, **derived_context(kind, context), **context}
     values["cards"] = [Card.from_json(stored) for stored in values["cards"]]
+    times = {name: keep_figures(values[name]) for name in TIMES if values.get(name)}
     values["subject"] = one_line(templates.text.get_template(f"{folder}/subject.txt").render(values))
     return RenderedLetter(
         subject=values["subject"],
         text=templates.text.get_template(f"{folder}/body.txt").render(values),
-        html=render_html(templates, kind, values),
+        html=templates.letter(kind).render(values | times),
     )
 
 
-#: The names of the context values that differ from reader to reader; templates print these values unchanged.
-PERSONAL_VALUES = (
-    "subject", "email", "group", "next_due", "until", "asked_at", "requested", "schedule",
-    "confirm_url", "manage_url", "change_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
-)  # fmt: skip
-
 TIMES = ("next_due", "until", "asked_at", "schedule")  #: the names of the values with dates or times in words
-
-
-def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
-    """Return the letter's HTML, with personal values filled in after premailer has run.
-
-    premailer therefore runs once for many readers. If a template does more with personal values than print
-    them, filling them in would give a different page, so each of its letters is inlined separately.
-    """
-    template = templates.html.get_template(f"letters/{kind}/body.html")
-    context = {**context, **{name: keep_figures(context[name]) for name in TIMES if context.get(name)}}
-    personal = {
-        name: context[name]
-        for name in PERSONAL_VALUES
-        if isinstance(context.get(name), str) and context[name]
-    }
-    if kind not in templates.uncut_letters:
-        page = inlined_page(template.render({**context, **{name: f"q9slot.{name}.q9z" for name in personal}}))
-        filled = VALUE_MARK.sub(lambda mark: escape_html(personal[mark[1]]), page)
-        if kind in templates.checked_letters and not LEFTOVER_MARK.search(filled):
-            return filled
-        whole = inline(template.render(context))
-        (templates.checked_letters if filled == whole else templates.uncut_letters).add(kind)
-        return whole
-    return inline(template.render(context))
-
-
-VALUE_MARK = re.compile(r"q9slot\.([a-z_0-9]+)\.q9z")  #: stands for a value while premailer runs
-#: Matches part of a mark. If a filled page still matches, the template changed or split a mark.
-LEFTOVER_MARK = re.compile(r"q9s|9slot|\.q9", re.IGNORECASE)
-inlined_page = lru_cache(maxsize=256)(inline)  # about 20 kinds of letters with their variants, 30 KB each
 
 
 def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:

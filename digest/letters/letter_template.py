@@ -9,7 +9,7 @@ escaped and encoded as it is printed, and the text in `{% cached NAMES %}` is ke
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import count
 from typing import Any
@@ -150,13 +150,14 @@ class EncodedValues(dict[Any, str]):
 
 
 class LetterTemplate:
-    """A compiled template, which renders encoded text."""
+    """A compiled template, whose style sheet is already on its elements."""
 
-    def __init__(self, plain: Environment, name: str, fixed: Mapping[str, Any]):
+    def __init__(self, plain: Environment, name: str, fixed: Mapping[str, Any], *, is_encoded: bool):
         """Compile a template of `plain`, the environment that renders it as it is.
 
-        `fixed` are the values that are the same for all letters. Raises TemplateSyntaxError for what cannot
-        be compiled.
+        `fixed` are the values that are the same for all letters. An encoded template renders quoted-printable
+        text, keeps its cached parts, and leaves the values of one reader to `filled`. Raises
+        TemplateSyntaxError for what cannot be compiled.
         """
         is_html = bool(plain.autoescape)
         made = plain.overlay(autoescape=False, auto_reload=False)
@@ -164,17 +165,17 @@ class LetterTemplate:
             "escaped": escaped,
             "encoded": EncodedValues(escaped if is_html else str).__getitem__,
         }
-        flattener = Flattener(made, fixed, is_html=is_html)
+        flattener = Flattener(made, fixed, is_html=is_html, personal=PERSONAL_NAMES if is_encoded else ())
         page = flattener.flatten(name)
         if is_html:
             inline_styles(page)
-        page = EncodedOutput(made, is_html=is_html).visit(page)
+        page = (EncodedOutput(made, is_html=is_html) if is_encoded else EscapedOutput()).visit(page)
         page.body = [nodes.Scope(page.body)]  # whose variables are local variables
         self.sources = flattener.sources
         self.compiled = Template.from_code(made, made.compile(page, name, name), dict(made.globals))
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the encoded text with marks in place of the values of one reader."""
+        """Return the text; an encoded one has marks in place of the values of one reader."""
         return "".join(self.compiled.root_render_func(self.compiled.new_context(values)))  # type: ignore[arg-type]
 
     def line_of(self, written: str) -> tuple[str, int]:
@@ -197,8 +198,10 @@ def without_attributes(line: str) -> str:
 class Flattener(NodeTransformer):
     """Replaces tags that refer to other templates by their content, and fixed names by their values."""
 
-    def __init__(self, environment: Environment, fixed: Mapping[str, Any], *, is_html: bool):
-        self.environment, self.fixed, self.is_html = environment, fixed, is_html
+    def __init__(
+        self, environment: Environment, fixed: Mapping[str, Any], *, is_html: bool, personal: Collection[str]
+    ):
+        self.environment, self.fixed, self.is_html, self.personal = environment, fixed, is_html, personal
         self.context = nodes.EvalContext(environment)
         self.blocks: dict[str, nodes.Block] = {}
         self.macros: dict[str, nodes.Macro] = {}
@@ -223,7 +226,7 @@ class Flattener(NodeTransformer):
         for strange in tree.find_all(UNSUPPORTED):
             tag = type(strange).__name__.lower()
             raise TemplateSyntaxError(f"a letter cannot use this tag: {tag}", strange.lineno, name, path)
-        for use in personal_uses(tree):
+        for use in personal_uses(tree, self.personal):
             raise TemplateSyntaxError(f"{PERSONAL_RULE}: {use.name}", use.lineno, name, path)
         for text in tree.find_all(nodes.TemplateData):
             text.file = name  # type: ignore[attr-defined]  # for messages
@@ -311,12 +314,12 @@ class Flattener(NodeTransformer):
         return node
 
 
-def personal_uses(tree: nodes.Template) -> Iterator[nodes.Name]:
+def personal_uses(tree: nodes.Template, personal: Collection[str]) -> Iterator[nodes.Name]:
     """Yield the places where a template does more with a reader's own value than to print or to test it."""
     plain = {id(child) for output in tree.find_all(nodes.Output) for child in output.nodes}
     plain |= {id(choice.test) for choice in tree.find_all(nodes.If)}
     for name in tree.find_all(nodes.Name):
-        if name.name in PERSONAL_NAMES and id(name) not in plain:
+        if name.name in personal and id(name) not in plain:
             yield name
 
 
@@ -354,6 +357,17 @@ def inline_styles(page: nodes.Template) -> None:
                 text.file,  # type: ignore[attr-defined]
             )
         text.data = styled
+
+
+class EscapedOutput(NodeTransformer):
+    """Makes a flat tree of HTML print escaped values."""
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Output:
+        node.nodes = [
+            child if isinstance(child, nodes.TemplateData) else filtered(child, "escaped")
+            for child in node.nodes
+        ]
+        return node
 
 
 class EncodedOutput(NodeTransformer):

@@ -14,7 +14,7 @@ from digest import plurals
 from digest.letters import figures_in_words, line_wrapping
 from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
-from digest.letters.letter_template import CachedExtension
+from digest.letters.letter_template import CachedExtension, LetterTemplate
 
 
 class Templates:
@@ -23,8 +23,9 @@ class Templates:
     def __init__(self, directory: Path, overrides: Path | None = None):
         self.directory = directory
         self.overrides = overrides
-        self.checked_letters: set[str] = set()  #: kinds of letters that can be filled in after inlining
-        self.uncut_letters: set[str] = set()  #: kinds of letters that must be inlined with their values
+        self.letters: dict[
+            str, LetterTemplate
+        ] = {}  #: the compiled HTML of each kind of letter that was used
 
     @property
     def folders(self) -> list[Path]:
@@ -45,6 +46,13 @@ class Templates:
     def text(self) -> Environment:
         """Return the Jinja environment for plain text, which escapes nothing."""
         return make_environment(self.folders, escapes=False)
+
+    def letter(self, kind: str) -> LetterTemplate:
+        """Return the compiled HTML of this kind of letter; premailer runs once for all of its letters."""
+        if kind not in self.letters:
+            name = f"letters/{kind}/body.html"
+            self.letters[kind] = LetterTemplate(self.html, name, {}, is_encoded=False)
+        return self.letters[kind]
 
     @cached_property
     def fingerprint(self) -> str:

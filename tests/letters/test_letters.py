@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jinja2 import UndefinedError
 from jinja2.exceptions import SecurityError
 
+from digest.errors import SetupMismatch
+from digest.letters import letter_template
 from digest.letters.cards import make_card
-from digest.letters.letter_rendering import derived_context, inlined_page, render_letter
+from digest.letters.css_inlining import inline
+from digest.letters.letter_rendering import derived_context, render_letter
 from digest.letters.line_wrapping import NO_BREAK
 from digest.letters.mime import RenderedLetter
+from digest.letters.press import load_templates
 from digest.letters.reason_lines import ReasonLine
 from digest.letters.templates import Templates
 from digest.site import links
@@ -319,55 +324,66 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
     assert "invented" not in without.text + without.html
 
 
+class PlainTemplates(Templates):
+    """Renders each letter with Jinja, and lets premailer inline the whole page."""
+
+    def letter(self, kind: str) -> Any:
+        template = self.html.get_template(f"letters/{kind}/body.html")
+        return SimpleNamespace(render=lambda values: inline(template.render(values)))
+
+
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-def test_a_letter_filled_after_inlining_equals_premailers_output(
+def test_a_letter_whose_template_was_inlined_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
-    """The first letter of a kind is inlined as a whole; later letters are filled in."""
-    contexts = [
-        {
-            **MORE,
-            "next_due_at": None,
-            "next_due": f"Monday 0{n}:00, Ürümqi & <b>{n}</b> 'x' \"y\"",
-            "email": f"o'neil+{n}&co@example.edu",
-            "until": f"{n} January <&>",
-            "requested": f"a digest on: <b>{n}</b> & 'more'",
-            "schedule": f"Every day at 0{n}:00, Ürümqi",
-            "manage_url": f"https://digest.example.org/m/abc?a={n}&b=1",
-            "topics": ["Flows <b>"] if kind == "invite" else MORE["topics"],
-        }
-        for n in (1, 2)
-    ]
-    filled = [made(templates, site, kind, **one) for one in contexts]
-
-    whole = [made(Templates(templates.directory), site, kind, **one) for one in contexts]
-
-    assert kind in templates.checked_letters
-    assert filled == whole
+    hostile = {
+        "next_due_at": None,
+        "next_due": "Monday 01:00, Ürümqi & <b>1</b> 'x' \"y\"",
+        "email": "o'neil+1&co@example.edu",
+        "until": "1 January <&>",
+        "requested": "a digest on: <b>1</b> & 'more'",
+        "schedule": "Every day at 01:00, Ürümqi",
+        "manage_url": "https://digest.example.org/m/abc?a=1&b=1",
+        "topics": ["Flows <b>"] if kind == "invite" else MORE["topics"],
+    }
+    plain = PlainTemplates(templates.directory)
+    for more in ({}, MORE | hostile):
+        assert made(templates, site, kind, **more) == made(plain, site, kind, **more)
 
 
-def test_a_template_that_changes_a_value_is_inlined_whole(
-    site: Site, templates: Templates, tmp_path: Path
+def test_premailer_runs_once_for_all_letters_of_a_kind(
+    site: Site, templates: Templates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = tmp_path / "letters" / "goodbye" / "body.html"
-    body.parent.mkdir(parents=True)
-    body.write_text("<p>{{ undo_url|upper }} {{ undo_url|truncate(12, true) }}</p>")
-    own = Templates(templates.directory, tmp_path)
-
-    for url in ("https://digest.example.org/u/a", "https://digest.example.org/u/b"):
-        assert url.upper() in render_letter(own, "goodbye", {"site": site, "undo_url": url}).html
-
-
-def test_premailer_runs_once_for_many_copies_of_a_letter(site: Site, templates: Templates) -> None:
-    own = Templates(templates.directory)
+    own, pages = Templates(templates.directory), []
+    monkeypatch.setattr(letter_template, "inline", lambda page: (pages.append(page), inline(page))[1])
     urls = [f"https://digest.example.org/c/{n}" for n in range(20)]
-    before = inlined_page.cache_info().misses
 
     letters = [render_letter(own, "confirm", {"site": site, "confirm_url": url}) for url in urls]
 
     assert all(url in one.html for url, one in zip(urls, letters, strict=True))
-    assert inlined_page.cache_info().misses - before <= 1
-    assert own.checked_letters == {"confirm"}
+    assert len(pages) == 1
+
+
+def test_an_own_template_may_change_values_but_its_branches_must_be_whole(
+    site: Site, templates: Templates, tmp_path: Path
+) -> None:
+    body = tmp_path / "letters" / "goodbye" / "body.html"
+    body.parent.mkdir(parents=True)
+    body.write_text(
+        "<html><head></head><body><p>{{ undo_url|upper }} {{ undo_url|truncate(12, true) }}</p></body></html>"
+    )
+    letter = render_letter(
+        Templates(templates.directory, tmp_path), "goodbye", {"site": site, "undo_url": "https://a.example/u"}
+    )
+    assert "HTTPS://A.EXAMPLE/U" in letter.html
+
+    body.write_text(
+        "<html><head></head><body>{% if undo_url %}<p>{% else %}<div>{% endif %}Open</p></body></html>"
+    )
+    with pytest.raises(
+        SetupMismatch, match=r"letters/goodbye/body.html, line 1, cannot be used: the text of each branch"
+    ):
+        load_templates.compile_and_check(Templates(templates.directory, tmp_path), site)
 
 
 def test_a_letter_with_a_missing_value_is_not_rendered(site: Site, templates: Templates) -> None:

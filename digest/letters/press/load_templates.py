@@ -125,11 +125,13 @@ def compile_and_check(templates: Templates, site: Site, *, checks_letters: bool 
     fixed = {"site": site, "filler": FILLER}
     try:
         made = DigestTemplates(
-            LetterTemplate(templates.html, BODIES["html"], fixed),
-            LetterTemplate(templates.text, BODIES["text"], fixed),
+            LetterTemplate(templates.html, BODIES["html"], fixed, is_encoded=True),
+            LetterTemplate(templates.text, BODIES["text"], fixed, is_encoded=True),
         )
         if checks_letters:
             check_letters(templates, made, site)
+            for body in templates.directory.glob("letters/[!_]*/body.html"):
+                templates.letter(body.parent.name)
     except TemplateSyntaxError as error:
         raise SetupMismatch(
             f"The template {error.name}, line {error.lineno}, cannot be used: {error.message}."
