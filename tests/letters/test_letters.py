@@ -336,7 +336,7 @@ class PlainTemplates(Templates):
 def test_a_letter_whose_template_was_inlined_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
-    hostile = {
+    hostile: dict[str, Any] = {
         "next_due_at": None,
         "next_due": "Monday 01:00, Ürümqi & <b>1</b> 'x' \"y\"",
         "email": "o'neil+1&co@example.edu",
@@ -347,15 +347,20 @@ def test_a_letter_whose_template_was_inlined_equals_premailers_output(
         "topics": ["Flows <b>"] if kind == "invite" else MORE["topics"],
     }
     plain = PlainTemplates(templates.directory)
-    for more in ({}, MORE | hostile):
+    for more in ({}, {**MORE, **hostile}):
         assert made(templates, site, kind, **more) == made(plain, site, kind, **more)
 
 
 def test_premailer_runs_once_for_all_letters_of_a_kind(
     site: Site, templates: Templates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, pages = Templates(templates.directory), []
-    monkeypatch.setattr(letter_template, "inline", lambda page: (pages.append(page), inline(page))[1])
+    own, pages = Templates(templates.directory), list[str]()
+
+    def counted(page: str) -> str:
+        pages.append(page)
+        return inline(page)
+
+    monkeypatch.setattr(letter_template, "inline", counted)
     urls = [f"https://digest.example.org/c/{n}" for n in range(20)]
 
     letters = [render_letter(own, "confirm", {"site": site, "confirm_url": url}) for url in urls]
