@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from email.header import Header
 from email.utils import format_datetime
 from functools import lru_cache
 
@@ -29,7 +29,7 @@ ADDRESS_JOINTS = re.compile(
 )
 ATOM_TEXT = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*\Z")
 
-Header = tuple[str, str]
+HeaderField = tuple[str, str]
 
 
 def header_text(text: str) -> str:
@@ -74,7 +74,7 @@ def is_no_character(char: str) -> bool:
 
 def list_headers(
     site: Site, unsubscribe_url: str, *, unsubscribe_address: str = "", campaign: str = "digest"
-) -> tuple[Header, ...]:
+) -> tuple[HeaderField, ...]:
     """Return the headers of list mail, which let readers unsubscribe with one click or by mail.
 
     `unsubscribe_address` is empty if no incoming mail is accepted; then only the link is included.
@@ -98,12 +98,12 @@ def list_headers(
     )
 
 
-def reply_to(address: str) -> tuple[Header, ...]:
+def reply_to(address: str) -> tuple[HeaderField, ...]:
     """Return the Reply-To header, or no header if `address` is empty; replies then go to the sender."""
     return (("Reply-To", address),) if address else ()
 
 
-def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
+def reply_headers(answered_id: str = "") -> tuple[HeaderField, ...]:
     """Return the headers of an automatic reply (RFC 3834); such a reply is not list mail.
 
     `answered_id` is the id of the message that is answered, if any; mail programs then show both as a thread.
@@ -128,7 +128,7 @@ def header_block(
     subject: str,
     message_id: str,
     dated_at: datetime,
-    headers: Iterable[Header] = (),
+    headers: Iterable[HeaderField] = (),
 ) -> bytes:
     """Return the encoded header block of a message, except Content-Type and Content-Transfer-Encoding."""
     lines = (
@@ -173,48 +173,10 @@ def display_name(text: str) -> str:
     return encode_header(shown, width=60)
 
 
-def encode_header(text: str, *, width: int = 66) -> str:
+def encode_header(text: str, *, width: int) -> str:
     """Return header text folded into lines, as encoded words if it is not ASCII (RFC 2047).
 
     Text that is mostly ASCII uses the Q encoding, which people and spam filters can read; other text uses B.
     """
-    if text.isascii():
-        return fold_line(text, width=width)
-    if sum(map(str.isascii, text)) * 4 >= len(text) * 3:
-        return "\r\n ".join(f"=?utf-8?Q?{chunk}?=" for chunk in chunks(map(quote_char, text), 52))
-    return "\r\n ".join(
-        f"=?utf-8?B?{b64encode(chunk.encode()).decode()}?="
-        for chunk in chunks(text, 39, lambda char: len(char.encode()))
-    )
-
-
-def quote_char(char: str) -> str:
-    """Return a character in the Q encoding, safe in any header."""
-    if char == " ":
-        return "_"
-    if char.isascii() and char.isalnum():
-        return char
-    return "".join(f"={octet:02X}" for octet in char.encode())
-
-
-def fold_line(text: str, *, width: int) -> str:
-    """Fold ASCII text at spaces into lines of at most `width` characters; a longer word stays whole."""
-    lines, line = [], ""
-    for word in text.split(" "):
-        if line and len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    return "\r\n ".join([*lines, line])
-
-
-def chunks(units: Iterable[str], max_size: int, size: Callable[[str], int] = len) -> Iterator[str]:
-    """Yield consecutive units joined into pieces of at most `max_size`; no unit is split."""
-    piece, used = "", 0
-    for unit in units:
-        if used + size(unit) > max_size:
-            yield piece
-            piece, used = "", 0
-        piece, used = piece + unit, used + size(unit)
-    yield piece
+    charset = "us-ascii" if text.isascii() else "utf-8"
+    return Header(text, charset, maxlinelen=width).encode(splitchars=" ", linesep="\r\n")

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from xxhash import xxh3_64_hexdigest
 
-from digest.letters.headers import Header, header_block
+from digest.letters.headers import HeaderField, header_block
 from digest.site.site_profile import Site
 
 MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break
@@ -98,7 +98,7 @@ def build_message(
     recipient: str,
     message_id: str,
     dated_at: datetime,
-    headers: Iterable[Header] = (),
+    headers: Iterable[HeaderField] = (),
 ) -> bytes:
     """Return the whole message (RFC 5322, CRLF), text before HTML; the same input gives the same bytes."""
     top = header_block(
