@@ -36,8 +36,9 @@ class DescriptionIndex:
         add to it. The score of a paper does not depend on the other papers of the batch.
         """
         if isinstance(leaf, ExampleClause):
+            similar = [example_words.similarities(one.weights, self._packed) for one in leaf.examples]
+            scores = dict(enumerate(example_words.means_of_nearest(similar, len(similar), self.size)))
             threshold = self.weights.similarity_needed(leaf.likeness)
-            scores = self._similarities_to(leaf, threshold)
             roots = {root for example in leaf.examples for root, _ in example.weights}
         else:
             scores, threshold = self._described(leaf.roots), self.weights.threshold(leaf.roots)
@@ -64,18 +65,6 @@ class DescriptionIndex:
             for number, frequency in self.mentions(phrase).items():
                 scores[number] += bits * self.weights.score(frequency, self.lengths[number]) / whole
         return scores
-
-    def _similarities_to(self, leaf: ExampleClause, threshold: float) -> Mapping[int, float]:
-        """Return {paper: mean similarity to its three nearest examples}; some of those below `threshold` are omitted."""
-        least = threshold * example_words.SCALE**2
-        rows = [
-            example_words.similarities(example.weights, self._packed, self.size) for example in leaf.examples
-        ]
-        return {
-            number: example_words.mean_of_nearest(similar)
-            for number, similar in enumerate(zip(*rows, strict=True))
-            if max(similar) >= least
-        }
 
     def nearest_example(self, leaf: ExampleClause, number: int) -> tuple[Example, Sequence[str]]:
         """Return the example nearest to a paper, and the roots that both have and that weigh most."""

@@ -26,7 +26,7 @@ from digest.topics import about_clauses, tokenizer, word_rarity
 
 MAX_EXAMPLES = 200
 MAX_WORDS = 40  #: maximum number of words of one example
-MAX_TOPIC_WORDS = 2_400  #: maximum number of words of all examples of a topic together
+MAX_TOPIC_WORDS = 1_600  #: maximum number of words of all examples of a topic together
 MAX_STORED = 250_000  #: maximum number of characters of a filter with the words of its examples
 MAX_TIMES = 99  #: maximum weight of a word
 LONGEST_WORD = 40  #: words of this many characters or more are ignored
@@ -135,27 +135,37 @@ def weight(root: str, times: int) -> float:
     return float(times**REPETITION * word_rarity.bits(root) ** RARITY)
 
 
-def packed(shares: Mapping[int, float], size: int) -> int:
-    """Return the shares of a word in `size` documents as one integer, of which each document has 32 bits.
+def packed(values: Mapping[int, float], size: int) -> int:
+    """Return the number of each of `size` documents, times `SCALE`, in 32 bits of one integer.
 
     Adding or multiplying such integers adds or multiplies the numbers of all documents at once.
     """
     lanes = array("I", bytes(4 * size))
-    for document, share in shares.items():
-        lanes[document] = round(share * SCALE)
+    for document, value in values.items():
+        lanes[document] = round(value * SCALE)
     return int.from_bytes(lanes.tobytes(), sys.byteorder)
 
 
-def similarities(weights: Weights, packed_of: Callable[[str], int], size: int) -> Sequence[int]:
-    """Return the similarity of each of `size` documents to an example, times `SCALE` squared."""
-    sums = sum(round(weight * SCALE) * packed_of(root) for root, weight in weights)
-    return array("I", sums.to_bytes(4 * size, sys.byteorder))
+def similarities(weights: Weights, packed_of: Callable[[str], int]) -> int:
+    """Return the similarity of each document to an example, times `SCALE` squared, in 32 bits of one integer."""
+    return sum(round(weight * SCALE) * packed_of(root) for root, weight in weights)
 
 
-def mean_of_nearest(similar: Sequence[int]) -> float:
-    """Return the mean of the three highest similarities to the examples."""
-    nearest = sorted(similar)[-NEAREST:]
-    return sum(nearest) / len(nearest) / SCALE**2
+def means_of_nearest(similar: Iterable[int], examples: int, size: int) -> list[float]:
+    """Return the mean of the highest similarities of each document, of three if there are as many examples.
+
+    The highest bit of a document is unused, and shows which of two numbers is higher when one is subtracted.
+    """
+    high = int.from_bytes((array("I", [1 << 31]) * size).tobytes(), sys.byteorder)
+    nearest = [0] * min(NEAREST, examples)
+    for left in similar:
+        for place, best in enumerate(nearest):
+            is_best = (best | high) - left & high
+            swapped = (best ^ left) & (is_best - (is_best >> 31))
+            nearest[place], left = left ^ swapped, best ^ swapped  # noqa: PLW2901 - the lower one moves on
+    sums = array("I", sum(nearest).to_bytes(4 * size, sys.byteorder))
+    scale = len(nearest) * SCALE**2
+    return [total / scale for total in sums]
 
 
 def likeness(weights: Sequence[Weights], counts: Sequence[Sequence[tuple[str, int]]]) -> float:
@@ -169,9 +179,11 @@ def likeness(weights: Sequence[Weights], counts: Sequence[Sequence[tuple[str, in
             score = described.score(times, about_clauses.USUAL_LENGTH, described.example_saturation)
             shares[root][number] = score
     lanes = {root: packed(having, size) for root, having in shares.items()}
-    rows = zip(*[similarities(one, lanes.__getitem__, size) for one in weights], strict=True)
-    nearest = [mean_of_nearest(row[:number] + row[number + 1 :]) for number, row in enumerate(rows)]
-    return sum(nearest) / size
+    similar = [
+        similarities(one, lanes.__getitem__) & ~packed({number: ((1 << 32) - 1) / SCALE}, size)
+        for number, one in enumerate(weights)
+    ]
+    return sum(means_of_nearest(similar, size - 1, size)) / size
 
 
 def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:

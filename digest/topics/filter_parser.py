@@ -65,7 +65,11 @@ def parse(written: str) -> Filter:
     if len(written) > MAX_CHARACTERS:
         typed = example_words.without_words(written)
         if len(typed) > MAX_CHARACTERS or len(written) > example_words.MAX_STORED:
-            _refuse_length(typed)
+            raise errors.BadFilter(
+                f"A filter has at most {MAX_CHARACTERS:,} characters; this one has {len(typed):,}.",
+                text=on_one_line(typed[: MAX_CHARACTERS + 1]),
+                column=MAX_CHARACTERS + 1,
+            )
         return _FilterParser(written).filter()
     return _parse_short(written)
 
@@ -79,14 +83,6 @@ def any_of(filters: Iterable[Filter]) -> Filter:
     """Return the disjunction of these filters; there must be at least one."""
     tree = filter_tree.disjunction([one.tree for one in filters])
     return Filter(tree=tree, canonical=tree.canonical, text=tree.canonical)
-
-
-def _refuse_length(written: str) -> NoReturn:
-    raise errors.BadFilter(
-        f"A filter has at most {MAX_CHARACTERS:,} characters; this one has {len(written):,}.",
-        text=on_one_line(written[: MAX_CHARACTERS + 1]),
-        column=MAX_CHARACTERS + 1,
-    )
 
 
 # ── words and signs ─────────────────────────────────────────────────────────────────────────────
@@ -142,7 +138,9 @@ class _FilterParser:
         if self.kinds[self.at] == "close":
             self.fail("This bracket was never opened", *self.lexemes[self.at].span())
         self.check(node)
-        warnings = tuple(dict.fromkeys(self.all_warnings(node)))
+        if self.mixed:
+            self.warnings.append(f"AND binds before OR; this is read as {node.canonical}")
+        warnings = tuple(dict.fromkeys(self.warnings))
         return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
 
     def check(self, node: Node) -> None:
@@ -162,11 +160,6 @@ class _FilterParser:
                 len(self.written) - 1,
                 len(self.written),
             )
-
-    def all_warnings(self, node: Node) -> list[str]:
-        if self.mixed:
-            self.warnings.append(f"AND binds before OR; this is read as {node.canonical}")
-        return self.warnings
 
     # ── grammar ─────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +204,8 @@ class _FilterParser:
         if kind == "phrase":
             return self.phrase(default)
         if kind == "like":
-            return self.examples()
+            found = self.take()
+            return self.leaf("like", found["references"], found.start("references"))
         if kind == "field":
             return self.fielded()
         if kind == "open":
@@ -236,11 +230,6 @@ class _FilterParser:
             found = self.take()
             return self.leaf(field, found[0], found.start())
         return self.missing(following, after=found)
-
-    def examples(self) -> Node:
-        """Read `like:` with its references."""
-        found = self.take()
-        return self.leaf("like", found["references"], found.start("references"))
 
     def phrase(self, default: str) -> Node:
         found = self.take()

@@ -8,7 +8,7 @@ from itertools import chain
 
 from digest.topics import about_clauses, relevance, tokenizer
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_tree import DescriptionClause, ExampleClause, TextClause
+from digest.topics.filter_tree import ExampleClause, TextClause
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of
 
 
@@ -48,21 +48,33 @@ def _terms(
 ) -> Iterator[RelevanceTerm]:
     if not any(papers >> number & 1 for _, papers in index.scored_sets(leaf)):
         return
-    share = f"{_weighted(weight)}{{}} ÷ {best:.4g}" if best != 1 else f"{_weighted(weight)}{{}}"
-    if isinstance(leaf, ExampleClause):
-        value = index.descriptions.scores(leaf)[number]
-        formula = f"{value:.4g} similarity to the nearest examples"
-        yield RelevanceTerm(leaf.canonical, weight * value / best, share.format(formula))
-    elif isinstance(leaf, DescriptionClause):
-        for words, value, formula in _description_terms(index, leaf, number):
-            yield RelevanceTerm(words, weight * value / best, share.format(formula))
+    times = "" if weight == 1 else f"{weight:.4g} × "
+    share = f"{times}{{}} ÷ {best:.4g}" if best != 1 else f"{times}{{}}"
+    for words, value, formula in _summands(index, leaf, number):
+        yield RelevanceTerm(words, weight * value / best, share.format(formula))
+
+
+def _summands(
+    index: PaperIndex, leaf: relevance.ScoredClause, number: int
+) -> Iterator[tuple[str, float, str]]:
+    """Yield (words, value, formula) for a clause, or for each root and pair of roots of a description."""
+    described = index.descriptions
+    if isinstance(leaf, TextClause):
+        yield leaf.canonical, *_occurrences(index, leaf, number)
+    elif isinstance(leaf, ExampleClause):
+        value = described.scores(leaf)[number]
+        yield leaf.canonical, value, f"{value:.4g} similarity to the nearest examples"
     else:
-        score, formula = _occurrences(index, leaf, number)
-        yield RelevanceTerm(leaf.canonical, weight * score / best, share.format(formula))
-
-
-def _weighted(weight: float) -> str:
-    return "" if weight == 1 else f"{weight:.4g} × "
+        whole = about_clauses.bits_of(leaf.roots)
+        written = {tokenizer.root(word): word for word in reversed(leaf.words)}
+        for phrase, bits in about_clauses.bits_of_phrases(leaf.roots).items():
+            if frequency := described.mentions(phrase).get(number, 0.0):
+                share = described.weights.score(frequency, described.lengths[number])
+                yield (
+                    " ".join(written.get(root, root) for root in phrase),
+                    bits * share / whole,
+                    f"{bits:.4g} bits × {frequency:g} ÷ {frequency / share:.4g} ÷ {whole:.4g} bits",
+                )
 
 
 def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[float, str]:
@@ -80,21 +92,3 @@ def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[floa
     total = weights.title * in_title + elsewhere
     formula = f"({' + '.join(shown)}) ÷ ({total:g} + {weights.saturation:g})"
     return weights.score(in_title, elsewhere), formula
-
-
-def _description_terms(
-    index: PaperIndex, leaf: DescriptionClause, number: int
-) -> Iterator[tuple[str, float, str]]:
-    """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
-    described, whole = index.descriptions, about_clauses.bits_of(leaf.roots)
-    written = {tokenizer.root(word): word for word in reversed(leaf.words)}
-    for phrase, bits in about_clauses.bits_of_phrases(leaf.roots).items():
-        frequency = described.mentions(phrase).get(number, 0.0)
-        if frequency:
-            share = described.weights.score(frequency, described.lengths[number])
-            words = " ".join(written.get(root, root) for root in phrase)
-            yield (
-                words,
-                bits * share / whole,
-                f"{bits:.4g} bits × {frequency:g} ÷ {frequency / share:.4g} ÷ {whole:.4g} bits",
-            )

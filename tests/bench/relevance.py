@@ -45,6 +45,8 @@ GATES = {
 }
 #: The mean number of papers found may not be higher.
 MOST_FOUND = {"filter": 12, "about:": 36, "like:": 40}
+#: A topic of 200 examples may take as much processor time as this many Boolean topics.
+MOST_TIMES = 30
 #: Average precision that digests may lose by votes that spread by one bit, and the draws of votes to average.
 MOST_LOST, DRAWS = 0.01, 10
 
@@ -111,9 +113,11 @@ def main(full: bool) -> int:
         print_line(name, mean(JUDGES[name.partition(",")[0]](data, indexed(data, weights))))
     losses = print_votes(data)
     example_topics.print_examples(indexed(data), data.keys, data.topics)
+    times = example_topics.print_times(data.papers, data.topics)
     found_too_many = any(means[kind][3] > most for kind, most in MOST_FOUND.items())
     return int(
         found_too_many
+        or times > MOST_TIMES
         or losses[1] > MOST_LOST
         or any(misses(means[kind], gates) for kind, gates in GATES.items())
     )
