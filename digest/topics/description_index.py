@@ -35,6 +35,7 @@ class DescriptionIndex:
         The score is a share of the description's bits. It may exceed 1, because pairs of neighbouring words
         add to it. The score of a paper does not depend on the other papers of the batch.
         """
+        scores: Mapping[int, float]
         if isinstance(leaf, ExampleClause):
             similar = [example_words.similarities(one.weights, self._packed) for one in leaf.examples]
             scores = dict(enumerate(example_words.means_of_nearest(similar, len(similar), self.size)))
