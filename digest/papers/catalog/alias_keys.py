@@ -13,53 +13,13 @@ TITLE_SCHEME = "title"  #: the alias scheme of strict title keys
 MAX_KEY_LENGTH = 400
 
 #: Titles that many papers share and that therefore do not identify a paper.
-GENERIC_TITLES = frozenset(
-    [
-        "abstract",
-        "author correction",
-        "book review",
-        "comment",
-        "commentary",
-        "conclusion",
-        "contents",
-        "correction",
-        "corrections",
-        "corrigendum",
-        "discussion",
-        "editorial",
-        "errata",
-        "erratum",
-        "foreword",
-        "highlights",
-        "in memoriam",
-        "introduction",
-        "letter to the editor",
-        "news",
-        "notes",
-        "obituary",
-        "preface",
-        "publisher correction",
-        "reply",
-        "response",
-        "retraction",
-        "review",
-        "reviews",
-        "summary",
-        "title",
-        "untitled",
-    ]
-)
+GENERIC_TITLES = frozenset(["abstract", "author correction", "book review", "comment", "commentary", "conclusion", "contents", "correction", "corrections", "corrigendum", "discussion", "editorial", "errata", "erratum", "foreword", "highlights", "in memoriam", "introduction", "letter to the editor", "news", "notes", "obituary", "preface", "publisher correction", "reply", "response", "retraction", "review", "reviews", "summary", "title", "untitled"])  # fmt: skip
 
 
 def ids_of_record(record: Record) -> list[Key]:
     """Return the ids of a record, the most reliable first."""
-    keys = list(record.ids.items())
-    return sorted(keys, key=lambda item: id_rank(item[0])) if len(keys) > 1 else keys
-
-
-def id_rank(scheme: str) -> int:
-    """Return the rank of an id scheme; a lower rank is more reliable."""
-    return SCHEMES_BY_STRENGTH.index(scheme) if scheme in SCHEMES_BY_STRENGTH else len(SCHEMES_BY_STRENGTH)
+    rank = {scheme: place for place, scheme in enumerate(SCHEMES_BY_STRENGTH)}
+    return sorted(record.ids.items(), key=lambda item: rank.get(item[0], len(rank)))
 
 
 def title_alias(record: Record) -> Key | None:

@@ -1,12 +1,17 @@
-"""Combine a stored paper with another record: prefer the more complete value, never an empty one."""
+"""Combine a stored paper with another record, and detect that it was withdrawn, published or rewritten.
+
+The more complete value is preferred, never an empty one. Smaller changes are ignored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from digest.papers.paper_record import Announcement, Record
+from digest.db.tables.papers import ChangeKind
+from digest.papers.paper_record import Announcement, Record, fold
 
 Row = dict[str, Any]  #: the values of a row of the table `paper`, keyed by column
 
@@ -14,6 +19,19 @@ MAX_LIST_ITEMS = 60  #: maximum number of categories or URLs stored with a paper
 MIN_REWRITTEN_LENGTH = 200  #: a later version's abstract with fewer characters may be only an excerpt
 NEW_FOR = timedelta(days=14)  #: maximum age of a paper that a list announces as new
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
+SAME_TEXT_SHARE = 0.5  #: a title or abstract that keeps a smaller share of its words counts as rewritten
+MAX_DETAIL_LENGTH = 300  #: maximum number of characters stored as the detail of a change
+
+#: Names and DOI prefixes of preprint servers. Journals use the prefix 10.1101 too, but after it, only the
+#: DOI of a preprint continues with a digit.
+PREPRINT_SERVERS = re.compile(
+    r"\b(arxiv|corr|biorxiv|medrxiv|chemrxiv|psyarxiv|techrxiv|ssrn|zenodo|openreview|research square|"
+    r"preprints?|figshare|authorea|hal|osf)\b",
+    re.IGNORECASE,
+)
+PREPRINT_DOI = re.compile(
+    r"10\.(?:1101/\d|2139/|5281/|6084/|20944/|21203/|22541/|26434/|31219/|31234/|31235/|36227/|48550/|57967/|64898/)"
+)
 
 
 def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_sample: bool) -> Row:
@@ -58,12 +76,13 @@ def enrich_row(row: Row, other: Row) -> Row:
     if row["organization_handle"] is None:
         result["organization_handle"] = other["organization_handle"]
         result["organization_name"] = other["organization_name"]
-    if is_better_date(row, other):
+    is_unsure = row["published"] is None or (row["published_inferred"] and not other["published_inferred"])
+    if other["published"] is not None and is_unsure:
         result["published"] = other["published"]
         result["published_inferred"] = other["published_inferred"]
     result["posted"] = min(filter(None, (row["posted"], other["posted"])), default=None)
-    result["categories"] = merge_lists(row["categories"], other["categories"])
-    result["urls"] = merge_lists(row["urls"], other["urls"])
+    for column in ("categories", "urls"):
+        result[column] = list(dict.fromkeys((*row[column], *other[column])))[:MAX_LIST_ITEMS]
     for column in ("comment", "journal"):
         if other[column] and (not row[column] or is_later_version):
             result[column] = other[column]
@@ -99,22 +118,42 @@ def is_better_abstract(row: Row, other: Row) -> bool:
     if not row["abstract"] or bool(row["summary_by"]) != bool(other["summary_by"]):
         return not row["abstract"] or bool(row["summary_by"])
     is_later_version = other["announcement"] == Announcement.REPLACED
-    is_longer = text_length(other["abstract"]) > text_length(row["abstract"])
-    return is_longer or (is_later_version and len(other["abstract"]) > MIN_REWRITTEN_LENGTH)
+    length, other_length = (len(" ".join(one["abstract"].split())) for one in (row, other))
+    return other_length > length or (is_later_version and len(other["abstract"]) > MIN_REWRITTEN_LENGTH)
 
 
-def text_length(text: str) -> int:
-    """Return the length of `text`, counting each run of whitespace as one character."""
-    return len(" ".join(text.split()))
+# ── changes ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is better: the only known date, or the only one that is not inferred."""
-    if other["published"] is None:
-        return False
-    return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])
+def detect_changes(before: Row, after: Row, other: Row) -> Iterator[tuple[ChangeKind, str]]:
+    """Yield (kind, detail) for each change that adding the data of `other` made to a paper's row."""
+    if Announcement.WITHDRAWN == after["announcement"] != before["announcement"]:
+        yield ChangeKind.WITHDRAWN, change_detail(other["comment"])
+    if is_journal(after["journal"]) and not is_journal(before["journal"]):
+        yield ChangeKind.PUBLISHED, change_detail(after["journal"])
+    if other["announcement"] == Announcement.REPLACED:
+        if not are_similar(before["title"], after["title"]):
+            yield ChangeKind.REWRITTEN, change_detail(before["title"])
+        elif not (before["summary_by"] or are_similar(before["abstract"], after["abstract"])):
+            yield ChangeKind.REWRITTEN, ""
 
 
-def merge_lists(kept: Iterable[str], added: Iterable[str]) -> list[str]:
-    """Return the values of `kept` followed by the new values of `added`, up to `MAX_LIST_ITEMS`."""
-    return list(dict.fromkeys((*kept, *added)))[:MAX_LIST_ITEMS]
+def is_publication(doi: str) -> bool:
+    """Return whether a DOI was assigned by a publisher, not by a preprint server."""
+    return PREPRINT_DOI.match(doi) is None
+
+
+def is_journal(name: str) -> bool:
+    """Return whether `name` is the name of a journal or conference, not of a preprint server."""
+    return bool(name) and PREPRINT_SERVERS.search(name) is None
+
+
+def are_similar(one: str, other: str) -> bool:
+    """Return whether two texts have at least half of their words in common, or one of them is empty."""
+    words, others = set(fold(one).split()), set(fold(other).split())
+    return not (words and others) or len(words & others) >= SAME_TEXT_SHARE * max(len(words), len(others))
+
+
+def change_detail(text: str) -> str:
+    """Return `text` on one line, truncated to the length stored with a change."""
+    return " ".join(text.split())[:MAX_DETAIL_LENGTH]

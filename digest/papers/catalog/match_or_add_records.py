@@ -9,18 +9,25 @@ was shown one of them is later shown the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy import Connection, Table, select
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.dumps import DumpRow
 from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
 from digest.papers.catalog.alias_keys import TITLE_SCHEME, Key, ids_of_record, title_alias
-from digest.papers.catalog.detect_changes import change_detail, detect_changes, is_journal, is_publication
-from digest.papers.catalog.enrichment import Row, enrich_row, paper_row
+from digest.papers.catalog.enrichment import (
+    Row,
+    change_detail,
+    detect_changes,
+    enrich_row,
+    is_journal,
+    is_publication,
+    paper_row,
+)
 from digest.papers.catalog.merge_papers import merge_into
 from digest.papers.catalog.other_versions import note_earlier_versions
 from digest.papers.paper_record import Record
@@ -40,11 +47,7 @@ class CatalogCounts:
     unchanged: int = 0
 
     def __add__(self, other: CatalogCounts) -> CatalogCounts:
-        return CatalogCounts(
-            new=self.new + other.new,
-            updated=self.updated + other.updated,
-            unchanged=self.unchanged + other.unchanged,
-        )
+        return CatalogCounts(**{name: each + getattr(other, name) for name, each in asdict(self).items()})
 
 
 def add(session: Session, records: Sequence[Record], *, dump: DumpRow, first: int = 1) -> CatalogCounts:
@@ -253,16 +256,12 @@ class CatalogBatch:
     def write(self) -> None:
         """Write new rows, changed rows, merges, aliases, appearances, signals and changes."""
         fresh = [paper for paper in self.papers.values() if paper.id < 0]
-        ids = dict(
-            zip(
-                (paper.id for paper in fresh),
-                db.reserve_keys(self.session, PaperRow, len(fresh)),
-                strict=True,
-            )
-        )
+        keys = db.reserve_keys(self.session, PaperRow, len(fresh))
+        ids = dict(zip((paper.id for paper in fresh), keys, strict=True))
         db.load_rows(self.session, PaperRow, [{"id": ids[paper.id], **paper.row} for paper in fresh])
         self.note_versions({ids[paper.id]: paper.row for paper in fresh})
-        self.update_papers([paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed])
+        changed = [paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed]
+        db.update_many(self.session, PaperRow, [{"id": paper.id, **paper.row} for paper in changed])
         for younger, elder in self.merged.items():
             merge_into(self.session, younger, self.survivor(elder))
         db.load_rows(
@@ -273,7 +272,15 @@ class CatalogBatch:
                 for (scheme, value), paper in self.aliases.items()
             ],
         )
-        self.write_appearances(ids)
+        db.load_rows(
+            self.session,
+            AppearanceRow,
+            [
+                {"dump_id": self.dump.id, "paper_id": ids.get(paper, paper), "position": place, "line": line}
+                for paper, (place, line) in self.appearances.items()
+                if not self.papers[paper].is_already_in_dump
+            ],
+        )
         self.write_signals(ids)
         self.write_changes()
 
@@ -289,24 +296,6 @@ class CatalogBatch:
         while paper in self.merged:
             paper = self.merged[paper]
         return paper
-
-    def update_papers(self, papers: Sequence[BatchPaper]) -> None:
-        """Update the rows of the papers that changed."""
-        if papers:
-            statement = update(PAPER_TABLE).where(PAPER_TABLE.c.id == bindparam("which"))
-            self.connection.execute(statement, [{"which": paper.id, **paper.row} for paper in papers])
-
-    def write_appearances(self, ids: dict[int, int]) -> None:
-        """Write the positions of the papers in the dump."""
-        db.load_rows(
-            self.session,
-            AppearanceRow,
-            [
-                {"dump_id": self.dump.id, "paper_id": ids.get(paper, paper), "position": place, "line": line}
-                for paper, (place, line) in self.appearances.items()
-                if not self.papers[paper].is_already_in_dump
-            ],
-        )
 
     def write_signals(self, ids: dict[int, int]) -> None:
         """Write the signals observed at the dump's timestamp, replacing values stored for that timestamp."""
@@ -334,16 +323,11 @@ class CatalogBatch:
     def write_changes(self) -> None:
         """Write the changes of papers; for each paper, only the first change of each kind is stored."""
         rows = [
-            {
-                "paper_id": self.survivor(paper),
-                "kind": kind,
-                "seen_at": self.dump.seen_at or self.dump.observed_at,
-                "detail": detail,
-            }
+            {"paper_id": self.survivor(paper), "kind": kind, "detail": detail}
             for (paper, kind), detail in self.changes.items()
         ]
-        if rows:
-            self.connection.execute(db.upsert(self.session, ChangeRow).on_conflict_do_nothing(), rows)
+        shared = {"seen_at": self.dump.seen_at or self.dump.observed_at}
+        db.insert_many(self.session, ChangeRow, rows, shared=shared, key=("paper_id", "kind"))
 
     def tally(self) -> CatalogCounts:
         """Count the new, updated and unchanged papers of the batch."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Select, Table, func, select
+from sqlalchemy import ColumnElement, Table, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -25,7 +25,6 @@ from digest.papers.trending import Evidence
 PAPER_TABLE, ALIAS_TABLE = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE_TABLE, SIGNAL_TABLE = cast(Table, AppearanceRow.__table__), cast(Table, SignalRow.__table__)
 DUMP_TABLE = cast(Table, DumpRow.__table__)
-CHUNK = 500
 
 Condition = ColumnElement[bool]
 
@@ -51,23 +50,14 @@ def papers(
         conditions.append(PAPER_TABLE.c.is_history.is_(False))
         conditions.append(PAPER_TABLE.c.announcement != Announcement.WITHDRAWN.value)
         conditions.append(PAPER_TABLE.c.hidden_at.is_(None))
-    if ids is None:
-        return load_matching(session, conditions)
-    return [
-        paper
-        for chunk in id_chunks(ids)
-        for paper in load_matching(session, [*conditions, PAPER_TABLE.c.id.in_(chunk)])
-    ]
-
-
-def load_matching(session: Session, conditions: Sequence[Condition]) -> list[Paper]:
-    """Return the papers that meet the conditions, with their ids, latest signals and sources."""
+    if ids is not None:
+        conditions.append(db.one_of(PAPER_TABLE.c.id, ids))
     rows = session.execute(select(PAPER_TABLE).where(*conditions).order_by(PAPER_TABLE.c.id)).mappings().all()
     chosen = select(PAPER_TABLE.c.id).where(*conditions)
-    ids: dict[int, dict[str, str]] = defaultdict(dict)
+    aliases: dict[int, dict[str, str]] = defaultdict(dict)
     query = select(ALIAS_TABLE).where(ALIAS_TABLE.c.scheme != "title", ALIAS_TABLE.c.paper_id.in_(chosen))
     for alias in session.execute(query.order_by(ALIAS_TABLE.c.scheme, ALIAS_TABLE.c.value)):
-        ids[alias.paper_id].setdefault(alias.scheme, alias.value)
+        aliases[alias.paper_id].setdefault(alias.scheme, alias.value)
     latest: dict[int, dict[str, float]] = defaultdict(dict)
     query = (
         select(SIGNAL_TABLE)
@@ -77,23 +67,16 @@ def load_matching(session: Session, conditions: Sequence[Condition]) -> list[Pap
     for signal in session.execute(query):
         latest[signal.paper_id][signal.name] = signal.value
     sources: dict[int, list[str]] = defaultdict(list)
-    for paper_id, source in session.execute(sources_query(chosen)):
-        sources[paper_id].append(source)
-    return [
-        paper_from_row(row, ids.get(row["id"], {}), latest.get(row["id"], {}), sources.get(row["id"], []))
-        for row in rows
-    ]
-
-
-def sources_query(chosen: Select[tuple[int]]) -> Select[Any]:
-    """Return the query for the sources of the chosen papers."""
-    return (
+    listed = (
         select(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.source)
         .join(DUMP_TABLE, DUMP_TABLE.c.id == APPEARANCE_TABLE.c.dump_id)
         .where(APPEARANCE_TABLE.c.paper_id.in_(chosen))
         .distinct()
         .order_by(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.source)
     )
+    for paper_id, source in session.execute(listed):
+        sources[paper_id].append(source)
+    return [paper_from_row(row, aliases[row["id"]], latest[row["id"]], sources[row["id"]]) for row in rows]
 
 
 def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sources: Iterable[str]) -> Paper:
@@ -207,13 +190,10 @@ def nearest_title(session: Session, reference: str) -> str | None:
 
 def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
     """Return {paper id: id of the paper it was merged into} for the merged papers among `ids`."""
-    found: dict[int, int] = {}
-    for chunk in id_chunks(ids):
-        query = select(PAPER_TABLE.c.id, PAPER_TABLE.c.merged_into).where(
-            PAPER_TABLE.c.id.in_(chunk), PAPER_TABLE.c.merged_into.is_not(None)
-        )
-        found |= dict(session.execute(query).all())
-    return found
+    query = select(PAPER_TABLE.c.id, PAPER_TABLE.c.merged_into).where(
+        db.one_of(PAPER_TABLE.c.id, ids), PAPER_TABLE.c.merged_into.is_not(None)
+    )
+    return {row.id: row.merged_into for row in session.execute(query)}
 
 
 # ── observations ────────────────────────────────────────────────────────────────────────────────
@@ -242,29 +222,42 @@ def days_with_news(session: Session, *, until: datetime) -> list[date]:
 
 
 def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> dict[int, Evidence]:
-    """Return all signals and positions observed for these papers up to `as_of`."""
+    """Return all signals and positions observed for these papers up to `as_of`, oldest first."""
     figures: dict[int, dict[str, list[tuple[datetime, float]]]] = defaultdict(lambda: defaultdict(list))
     places: dict[int, list[Place]] = defaultdict(list)
-    posted: dict[int, Any] = {}
-    for chunk in id_chunks([paper.id for paper in papers]):
-        for row in session.execute(signals_query(chunk, as_of)):
-            figures[row.paper_id][row.name].append((row.observed_at, row.value))
-        for row in session.execute(appearances_query(chunk, as_of)):
-            places[row.paper_id].append(
-                Place(observed_at=row.observed_at, position=row.position, size=row.papers, order=row.order)
-            )
-        posted |= dict(
-            session.execute(
-                select(PAPER_TABLE.c.id, PAPER_TABLE.c.posted).where(
-                    PAPER_TABLE.c.id.in_(chunk), PAPER_TABLE.c.posted.is_not(None)
-                )
-            ).all()
+    ids = [paper.id for paper in papers]
+    signals = (
+        select(SIGNAL_TABLE)
+        .where(db.one_of(SIGNAL_TABLE.c.paper_id, ids), SIGNAL_TABLE.c.observed_at <= as_of)
+        .order_by(SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.source)
+    )
+    for row in session.execute(signals):
+        figures[row.paper_id][row.name].append((row.observed_at, row.value))
+    dump = DUMP_TABLE.c
+    appearances = (
+        select(
+            APPEARANCE_TABLE.c.paper_id,
+            APPEARANCE_TABLE.c.position,
+            dump.observed_at,
+            dump.papers,
+            dump.order,
         )
-    moments = dump_moments(session, as_of)
+        .join(DUMP_TABLE, dump.id == APPEARANCE_TABLE.c.dump_id)
+        .where(db.one_of(APPEARANCE_TABLE.c.paper_id, ids), dump.observed_at <= as_of)
+        .order_by(dump.observed_at, dump.id)
+    )
+    for row in session.execute(appearances):
+        places[row.paper_id].append(
+            Place(observed_at=row.observed_at, position=row.position, size=row.papers, order=row.order)
+        )
+    posted = select(PAPER_TABLE.c.id, PAPER_TABLE.c.posted).where(db.one_of(PAPER_TABLE.c.id, ids))
+    days = {row.id: row.posted for row in session.execute(posted)}
+    loaded = select(dump.observed_at).where(dump.state == DumpState.LOADED.value, dump.observed_at <= as_of)
+    moments = sorted(session.scalars(loaded))
     return {
         paper.id: Evidence(
             first_seen_at=paper.first_seen_at,
-            posted=posted.get(paper.id),
+            posted=days.get(paper.id),
             published=paper.published,
             observations={name: tuple(seen) for name, seen in figures[paper.id].items()},
             appearances=tuple(places[paper.id]),
@@ -272,41 +265,6 @@ def evidence(session: Session, papers: Sequence[Paper], *, as_of: datetime) -> d
         )
         for paper in papers
     }
-
-
-def signals_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
-    """Return the query for the papers' signals, oldest first."""
-    return (
-        select(SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.value)
-        .where(SIGNAL_TABLE.c.paper_id.in_(ids), SIGNAL_TABLE.c.observed_at <= as_of)
-        .order_by(
-            SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.observed_at, SIGNAL_TABLE.c.source
-        )
-    )
-
-
-def appearances_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
-    """Return the query for the papers' positions in dumps, oldest first."""
-    return (
-        select(
-            APPEARANCE_TABLE.c.paper_id,
-            APPEARANCE_TABLE.c.position,
-            DUMP_TABLE.c.observed_at,
-            DUMP_TABLE.c.papers,
-            DUMP_TABLE.c.order,
-        )
-        .join(DUMP_TABLE, DUMP_TABLE.c.id == APPEARANCE_TABLE.c.dump_id)
-        .where(APPEARANCE_TABLE.c.paper_id.in_(ids), DUMP_TABLE.c.observed_at <= as_of)
-        .order_by(APPEARANCE_TABLE.c.paper_id, DUMP_TABLE.c.observed_at, DUMP_TABLE.c.id)
-    )
-
-
-def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
-    """Return the times at which the loaded dumps were observed, up to `as_of`, in order."""
-    query = select(DUMP_TABLE.c.observed_at).where(
-        DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= as_of
-    )
-    return sorted(session.scalars(query))
 
 
 def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
@@ -378,10 +336,3 @@ def state(session: Session) -> tuple[object, ...]:
     hidden = select(func.count(), func.max(PAPER_TABLE.c.hidden_at)).where(is_hidden)
     dumps = select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))
     return (*session.execute(dumps).one(), *session.execute(hidden).one())
-
-
-def id_chunks(ids: Collection[int]) -> Iterator[list[int]]:
-    """Yield the ids in order, in chunks of up to 500."""
-    ordered = sorted(set(ids))
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start : start + CHUNK]
