@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields, replace
 from email.headerregistry import Address
@@ -48,25 +48,18 @@ SECRETS = ("secret_key", "pepper")
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 
-def as_written(value: Any) -> Any:
-    """Return a parsed value as the operator writes it."""
-    return "" if value is None else value if isinstance(value, int) else str(value)
-
-
 def setting(
     default: str | None,
     parse: Callable[..., object] = str,
     *,
     others: tuple[str, ...] = (),
-    as_text: Callable[[Any], Any] = as_written,
     is_shown: bool = True,
 ) -> Any:
     """Return a field of the settings: its default as the operator writes it (None: not set), and its parser.
 
     `parse` gets the text and the values of `others` (earlier fields).
     """
-    metadata = {"default": default, "parse": parse, "others": others, "as_text": as_text}
-    return field(metadata=metadata, repr=is_shown)
+    return field(metadata={"default": default, "parse": parse, "others": others}, repr=is_shown)
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
@@ -132,11 +125,6 @@ def parse_footer_links(text: str) -> dict[str, str]:
     return {label.strip(): parse_url(url) for label, _, url in pairs}
 
 
-def footer_links_text(links: Mapping[str, str]) -> str:
-    """Return DIGEST_FOOTER_LINKS as the operator writes it."""
-    return ", ".join(f"{label} {url}" for label, url in links.items())
-
-
 @dataclass(frozen=True, slots=True)
 class DkimKey:
     """A private DKIM key in PEM form, its selector, and the file it was read from."""
@@ -160,11 +148,6 @@ def parse_dkim_keys(text: str) -> tuple[DkimKey, ...]:
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not a private key in PEM form") from None
     return tuple(keys)
-
-
-def dkim_keys_text(keys: Sequence[DkimKey]) -> str:
-    """Return DIGEST_DKIM_KEYS as the operator writes it."""
-    return ", ".join(f"{key.selector}:{key.path}" for key in keys)
 
 
 def parse_database_url(text: str) -> str:
@@ -215,11 +198,6 @@ def parse_signup(text: str) -> frozenset[str] | None:
     if not all("." in part for part in parts):
         raise ValueError("write open, closed, or domains: uni.example, lab.example")
     return parts
-
-
-def signup_text(domains: frozenset[str] | None) -> str:
-    """Return DIGEST_SIGNUP as the operator writes it."""
-    return "open" if domains is None else ", ".join(sorted(domains)) or "closed"
 
 
 def parse_inbound(text: str) -> tuple[str, ...]:
@@ -284,9 +262,7 @@ class Settings:
     warm_up: WarmUp | None = setting("", parse_warm_up, others=("timezone",))
     canary: Canary | None = setting("", parse_canary)
     stop_at: Mapping[str, float] = setting(
-        "bounces 10%, complaints 0.3%, deferred 50%, policy 20%",
-        limit_rules.parse_stop_thresholds,
-        as_text=limit_rules.thresholds_text,
+        "bounces 10%, complaints 0.3%, deferred 50%, policy 20%", limit_rules.parse_stop_thresholds
     )
     window: int = setting("50", number(1, 50))
     keep: Retention = setting("", parse_retention)
@@ -295,34 +271,40 @@ class Settings:
     sender: Address = setting("Digest <digest@localhost>", parse_sender)
     site_name: str = setting("Digest")
     postal_address: str = setting("")
-    dkim_keys: tuple[DkimKey, ...] = setting("", parse_dkim_keys, as_text=dkim_keys_text)
+    dkim_keys: tuple[DkimKey, ...] = setting("", parse_dkim_keys)
     secret_key: str | None = setting(None, is_shown=False)
     pepper: str | None = setting(None, is_shown=False)
-    signup: frozenset[str] | None = setting("open", parse_signup, as_text=signup_text)
+    signup: frozenset[str] | None = setting("open", parse_signup)
     public: PublicPages = setting("", parse_public_pages)
-    footer_links: Mapping[str, str] = setting("", parse_footer_links, as_text=footer_links_text)
+    footer_links: Mapping[str, str] = setting("", parse_footer_links)
     log_format: str = setting("text", one_of("text", "json"))
     log_level: str = setting("info", one_of("debug", "info", "warning"))
     short_dumps: str = setting("hold", one_of("hold", "send"))
-    inbound: tuple[str, ...] = setting("", parse_inbound, as_text=", ".join)
+    inbound: tuple[str, ...] = setting("", parse_inbound)
     inbound_domain: str = setting("", parse_inbound_domain)
     authserv_id: str = setting("")
-    sns_topics: frozenset[str] = setting("", parse_sns_topics, as_text=", ".join)
+    sns_topics: frozenset[str] = setting("", parse_sns_topics)
     operator_email: str = setting("")
     weekly_report: str = setting("off", one_of("on", "off"))
     proxies: int = setting("0", number(0, 9))
 
+    #: The settings as the operator wrote them, keyed by name.
+    written: Mapping[str, object] = field(default_factory=dict, repr=False)
+
     def shown(self) -> dict[str, Any]:
-        """Return all settings as the operator writes them, with what is in use by default, and no secret."""
-        texts = {one.name: one.metadata["as_text"](getattr(self, one.name)) for one in fields(self)}
-        for name in SECRETS:
-            texts[name] = "set" if texts[name] else "kept in the data directory"
-        return texts | {
+        """Return all settings as the operator wrote them, with what is in use by default, and no secret."""
+        return {
+            **{name: self.written[name] or "" for name in NAMES},
+            **{name: "set" if getattr(self, name) else "kept in the data directory" for name in SECRETS},
             "data_dir": str(self.data_dir.absolute()),
             "dumps_dir": str(self.dumps.absolute()),
             "database_url": mask_url(self.database),
             "broker_url": mask_url(self.broker),
             "mail_url": str(self.mail),
+            "base_url": self.base_url,
+            "keep": str(self.keep),
+            "window": self.window,
+            "proxies": self.proxies,
         }
 
     # ── derived values ──────────────────────────────────────────────────────────────────────────
@@ -419,22 +401,15 @@ class Settings:
         path = self.data_dir / name
         if not path.exists():
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, made = tempfile.mkstemp(prefix=f".{name}-", dir=self.data_dir)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(secrets.token_urlsafe(32))
-            with suppress(FileExistsError):
-                os.link(made, path)
-            Path(made).unlink()
+            write_secret(path, secrets.token_urlsafe(32))
         return path.read_text().strip()
 
     def store_secret(self, name: str, value: str) -> None:
         """Store a secret in the data directory; raise SetupMismatch if another secret is stored there."""
         path = self.data_dir / name
         if not path.exists():
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(value)
-        elif path.read_text().strip() != value:
+            write_secret(path, value)
+        if path.read_text().strip() != value:
             raise SetupMismatch(
                 f"{path} is not the key in the backup. Move it away, and run the command again."
             )
@@ -450,14 +425,24 @@ class Settings:
         ring = [key.strip() for key in path.read_text().split(",") if key.strip()]
         left = [key for key in ring if site_profile.key_id(key.encode()) != key_id]
         if len(left) < len(ring):
-            descriptor, made = tempfile.mkstemp(prefix=".secret_key-", dir=self.data_dir)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(",".join(left) or secrets.token_urlsafe(32))
-            Path(made).replace(path)
+            write_secret(path, ",".join(left) or secrets.token_urlsafe(32), replaces=True)
         return len(left) < len(ring)
 
 
-NAMES = tuple(one.name for one in fields(Settings))
+def write_secret(path: Path, value: str, *, replaces: bool = False) -> None:
+    """Write a file that only its owner can read, in one step; a file that exists is kept unless it is replaced."""
+    descriptor, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(value)
+    if replaces:
+        Path(made).replace(path)
+        return
+    with suppress(FileExistsError):
+        os.link(made, path)
+    Path(made).unlink()
+
+
+NAMES = tuple(one.name for one in fields(Settings) if one.metadata)
 
 
 def mask_url(url: str) -> str:
@@ -527,12 +512,13 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         raise BadField(
             f"{PREFIX}{min(unknown).upper()}", "there is no such setting; the README lists them all."
         )
+    described = {one.name: one for one in fields(Settings) if one.metadata}
+    written = {name: one.metadata["default"] for name, one in described.items()} | given
     parsed: dict[str, Any] = {}
-    for one in fields(Settings):
-        text = given.get(one.name, one.metadata["default"])
-        parsed[one.name] = None if text is None else parse_setting(one, text, parsed)
+    for name, one in described.items():
+        parsed[name] = None if written[name] is None else parse_setting(one, written[name], parsed)
     check_data_dir(parsed["data_dir"].absolute())
-    return Settings(**parsed)
+    return Settings(**parsed, written=written)
 
 
 def parse_setting(one: Field[Any], value: object, earlier: Mapping[str, Any]) -> object:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.monitoring import due_work, problems
+from digest.monitoring import figures, problems
 from digest.process import heartbeats
 from digest.process.heartbeats import HeartbeatThread, ProcessRecord
 from tests.support.waiting import wait_until
@@ -161,7 +161,7 @@ def test_a_machine_for_only_mail_or_pages_reports_no_missing_process(session: Se
 
 
 def test_a_queue_from_which_no_task_is_taken_is_noticed(session: Session, now: datetime) -> None:
-    before = now - due_work.PATIENCE - timedelta(minutes=1)
+    before = now - figures.PATIENCE - timedelta(minutes=1)
     for role in ("scheduler", "worker"):
         heartbeats.record_heartbeat(session, role, now, started_at=before)
     assert causes(session)(now) == ["queue"]

@@ -22,7 +22,7 @@ from digest.delivery import outbox
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Outcome, Verdict
 from digest.errors import Unreachable
-from digest.monitoring import alarm_letters, problems
+from digest.monitoring import operator_letters, problems
 from digest.process import logs
 from digest.site import links
 from digest.subscribers import subscriber_rows
@@ -185,7 +185,7 @@ def test_a_day_full_of_failures_logs_no_address(
             with suppress(smtplib.SMTPException):
                 client.sendmail(READER, [f"{WHO}@back.example.org"], b"Subject: nobody\r\n\r\n")
         with served.writing() as session:
-            alarm_letters.queue_alarm_letters(
+            operator_letters.queue_alarm_letters(
                 session,
                 problems.find_problems(session, now=now),
                 site=served.site,

@@ -30,7 +30,7 @@ from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import stored_sources
 from digest.errors import DigestError
 from digest.inbound import classification, mail_rules
-from digest.monitoring import alarm_letters, problems, weekly_report
+from digest.monitoring import operator_letters, problems
 from digest.monitoring.supervisor import find_supervisor
 from digest.process import heartbeats
 from digest.publishing import due_readers
@@ -134,7 +134,7 @@ def watch() -> None:
         found = problems.find_problems(
             session, now=context.clock(), supervisor=find_supervisor(context.settings.data_dir)
         )
-        alarm_letters.queue_alarm_letters(
+        operator_letters.queue_alarm_letters(
             session, found, site=context.site, operator=context.settings.operator_email, now=context.clock()
         )
 
@@ -146,7 +146,7 @@ def report_week() -> None:
     if settings.weekly_report == "off" or not settings.operator_email:
         return
     with context.write_session() as session:
-        weekly_report.queue_weekly_report(
+        operator_letters.queue_weekly_report(
             session,
             site=context.site,
             operator=settings.operator_email,

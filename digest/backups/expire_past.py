@@ -7,7 +7,7 @@ the restore ends as expired, and the next digests consider only newer papers. Th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +46,9 @@ def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetim
 def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> int:
     """Record every edition that was due since the backup as expired, and return their number."""
     expired, last_id = 0, 0
-    while readers := next_readers(session, last_id):
+    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
+    query = select(Subscriber).where(has_digests).order_by(Subscriber.id).limit(BATCH_READERS)
+    while readers := session.scalars(query.where(Subscriber.id > last_id)).all():
         last_id = readers[-1].id
         decided = outbox.decided_editions(session, [one.id for one in readers], made_at)
         status = {
@@ -54,26 +56,13 @@ def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> in
             for one in readers
         }
         expired += record_editions(session, readers, status, now=now)
-        changes = [{"id": one.id, **reader_changes(status[one.id], now)} for one in readers]
-        db.update_many(session, Subscriber, changes)
+        # The next digest considers papers from now on.
+        changes = {"considered_until": now, "considered_paper_id": None, "last_mail_at": now}
+        upcoming = [
+            {"id": one.id, "next_due_at": status[one.id].upcoming.due_at, **changes} for one in readers
+        ]
+        db.update_many(session, Subscriber, upcoming)
     return expired
-
-
-def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
-    """Return the next batch of readers who get digests, now or after a pause."""
-    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
-    query = select(Subscriber).where(has_digests, Subscriber.id > last_id).order_by(Subscriber.id)
-    return session.scalars(query.limit(BATCH_READERS)).all()
-
-
-def reader_changes(status: ScheduleStatus, now: datetime) -> dict[str, Any]:
-    """Return the new column values of a reader, so that the next digest considers papers from now on."""
-    return {
-        "considered_until": now,
-        "considered_paper_id": None,
-        "last_mail_at": now,
-        "next_due_at": status.upcoming.due_at,
-    }
 
 
 def record_editions(

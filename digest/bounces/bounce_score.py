@@ -93,10 +93,8 @@ def store_report(
     delivery_id: int | None = None,
 ) -> BounceRow:
     """Store a failure or complaint without suppressing the address; a report that is repeated is stored once."""
-    kind = FailureKind.COMPLAINT if isinstance(report, Complaint) else report.kind
-    reported_by = "report" if isinstance(report, Complaint) else report.reported_by
     if delivery_id is not None:
-        is_same = (BounceRow.kind == kind, BounceRow.reported_by == reported_by)
+        is_same = (BounceRow.kind == report.kind, BounceRow.reported_by == report.reported_by)
         repeated = select(BounceRow).where(BounceRow.delivery_id == delivery_id, *is_same).limit(1)
         if (earlier := session.scalar(repeated)) is not None:
             return earlier
@@ -104,10 +102,10 @@ def store_report(
         delivery_id=delivery_id,
         hmac=address_hmac(site, email),
         domain=addresses.fold_address(email).rpartition("@")[2][:255],
-        kind=kind,
-        status="" if isinstance(report, Complaint) else report.status[:12],
+        kind=report.kind,
+        status=report.status[:12],
         diagnostic=report.diagnostic,
-        reported_by=reported_by,
+        reported_by=report.reported_by,
         at=now,
     )
     session.add(row)

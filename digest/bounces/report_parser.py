@@ -53,6 +53,9 @@ class Complaint:
     """A report that a reader marked a letter as spam."""
 
     diagnostic: str = ""
+    kind: FailureKind = FailureKind.COMPLAINT
+    status: str = ""
+    reported_by: str = "report"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

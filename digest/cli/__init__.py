@@ -17,7 +17,7 @@ import typer
 import typer.main
 
 from digest import __version__
-from digest.cli import chosen_service, error_sentences, terminal
+from digest.cli import command_context, error_sentences, terminal
 from digest.cli.command_tree import RootGroup, complete_help
 from digest.cli.options import option
 from digest.errors import BadFilter, DigestError, UsageError
@@ -64,7 +64,7 @@ def root(
     if quiet:
         os.environ[terminal.QUIET] = "1"
     if data_dir is not None:
-        chosen_service.name_data_dir(data_dir)
+        command_context.name_data_dir(data_dir)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,16 +19,16 @@ PANELS = {
         "backup": "database.backup", "restore": "database.restore",
     },
     "Papers": {
-        "intake": "dumps.intake", "dumps": "dumps.app", "sources": "sources.app", "papers": "papers.papers",
+        "intake": "dumps.intake", "dumps": "dumps.app", "sources": "dumps.sources", "papers": "papers.papers",
         "hide": "papers.hide", "topics": "topics.app",
     },
-    "Subscribers": {"subscribers": "subscribers.app", "suppressions": "bounces.suppressions"},
+    "Subscribers": {"subscribers": "subscribers.app", "suppressions": "incoming_mail.suppressions"},
     "Mail": {
         "preview": "publishing.preview", "publish": "publishing.publish", "deliver": "publishing.deliver",
-        "run": "publishing.run", "deliveries": "deliveries.app", "why": "deliveries.why", "bounces": "bounces.app",
-        "inbox": "inbound_mail.app", "dkim": "keys.dkim",
+        "run": "publishing.run", "deliveries": "deliveries.app", "why": "deliveries.why", "bounces": "incoming_mail.app",
+        "inbox": "incoming_mail.inbox", "dkim": "keys.dkim",
     },
-    "Monitoring": {"status": "status.status", "doctor": "doctor.doctor", "config": "status.config"},
+    "Monitoring": {"status": "status.status", "doctor": "status.doctor", "config": "status.config"},
 }  # fmt: skip
 PLACES = {name: (panel, place) for panel, places in PANELS.items() for name, place in places.items()}
 

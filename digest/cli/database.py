@@ -49,7 +49,7 @@ def upgrade() -> CommandResult:
         after = db.revision(engine)
         with db.write_session(engine) as session:
             fingerprint = settings.templates().fingerprint
-            key_fingerprints.adopt_templates(session, fingerprint, now=current_time(None))
+            key_fingerprints.adopt_templates(session, fingerprint, now=current_time())
     changed = f"now at {after} (before: {before or 'nothing'})"
     return CommandResult(
         {"from": before, "to": after, "changed": before != after},
@@ -94,7 +94,7 @@ def require_stopped(context: AppContext) -> None:
     """Raise UsageError if a process has a recent heartbeat, because its writes during a copy would be lost."""
     from digest.process import heartbeats
 
-    now = current_time(None)
+    now = current_time()
     with context.read_session() as session:
         running = heartbeats.live_processes(session, now)
     if running:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from digest import plurals
-from digest.cli import bounces, completion, terminal
+from digest.cli import completion, incoming_mail, terminal
 from digest.cli.command_tree import CommandGroup
 from digest.cli.frame import Workspace, command, reading, writing
 from digest.cli.options import CLOCK, DryRun, Limit, Now, argument, option, parse_choice, positive_number
@@ -180,7 +180,7 @@ def show(
     attempts = outbox.list_attempts(work.session, row.id)
     report |= {
         "attempts": [fields_of(one, "began_at ended_at verdict phase code reply lease") for one in attempts],
-        "bounces": [fields_of(bounce, bounces.FIELDS) for bounce, _ in failures],
+        "bounces": [fields_of(bounce, incoming_mail.FIELDS) for bounce, _ in failures],
     }
     return CommandResult(report, letter_text(report))
 

@@ -163,14 +163,14 @@ def load_first_list(source: str) -> list[str]:
 
     A source that cannot be reached stays: the scheduler tries again.
     """
-    from digest.cli import sources
+    from digest.cli import dumps
     from digest.cli.publishing import load_dumps_folder
 
     now = datetime.now(UTC)
     with command_context.open_context(makes_service=True) as context:
         if source:
-            row, filled, _days = sources.add_source(context, source, now)
-            found = sources.poll_with_progress(context, now, [row["name"]])
+            row, filled, _days = dumps.add_source(context, source, now)
+            found = dumps.poll_with_progress(context, now, [row["name"]])
             lines = [
                 f"{row['name']}: {filled.result} (history)",
                 *(f"{one.source}: {one.result}" for one in found),

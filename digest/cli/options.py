@@ -11,6 +11,7 @@ import typer
 from digest.errors import BadField
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Moment = TypeVar("Moment", date, datetime)
 MAX_NUMBER = 2**63 - 1  #: the largest integer that a database column can store
 EARLIEST, LATEST = 1900, 2999  #: years
 
@@ -18,33 +19,27 @@ EARLIEST, LATEST = 1900, 2999  #: years
 def moment(text: str) -> datetime:
     """Parse a time in ISO 8601, or `now`; raise BadParameter if it is invalid, has no offset or is out of range."""
     if text == CLOCK:
-        return current_time(None)
-    try:
-        parsed = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a time; write one such as 2026-11-20T08:00+01:00."
-        ) from None
+        return current_time()
+    parsed = parsed_as(datetime, text, "a time", "2026-11-20T08:00+01:00")
     if parsed.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no offset; write {text}+00:00 for UTC, or your own.")
-    check_year(text, parsed.year)
     return parsed
 
 
 def day(text: str) -> date:
     """Parse a day in ISO 8601."""
+    return parsed_as(date, text, "a day", "2026-11-20")
+
+
+def parsed_as(kind: type[Moment], text: str, name: str, example: str) -> Moment:
+    """Parse a date or a time; raise BadParameter if it is invalid, or so early or late that arithmetic could overflow."""
     try:
-        parsed = date.fromisoformat(text.strip())
+        parsed = kind.fromisoformat(text.strip())
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a day; write one such as 2026-11-20.") from None
-    check_year(text, parsed.year)
-    return parsed
-
-
-def check_year(text: str, year: int) -> None:
-    """Raise BadParameter for a year so early or late that date arithmetic could overflow."""
-    if not EARLIEST <= year <= LATEST:
+        raise typer.BadParameter(f"{text!r} is not {name}; write one such as {example}.") from None
+    if not EARLIEST <= parsed.year <= LATEST:
         raise typer.BadParameter(f"{text!r} is not between the years {EARLIEST} and {LATEST}.")
+    return parsed
 
 
 def positive_number(text: str) -> int:
@@ -77,7 +72,7 @@ def parse_choice(option: str, text: str | None, choices: type[Choice]) -> Choice
     return choices(text) if text else None
 
 
-def current_time(now: datetime | None) -> datetime:
+def current_time(now: datetime | None = None) -> datetime:
     """Return `now` if it was given, otherwise the current time.
 
     Commands with `--now` read the clock only through this function.

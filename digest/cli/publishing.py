@@ -10,7 +10,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 from digest import plurals
-from digest.cli import command_context, completion, error_sentences, sources, terminal
+from digest.cli import command_context, completion, dumps, error_sentences, terminal
 from digest.cli.frame import Opened, Workspace, command, opened, reading
 from digest.cli.options import CLOCK, GivenNow, Now, argument, current_time, number_option, option
 from digest.cli.results import CommandResult, note
@@ -141,7 +141,7 @@ def run(work: Opened, now: GivenNow = None) -> CommandResult:
     """
     context = work.context
     with error_sentences.on_ctrl_c(lambda: STOPPED_READING):
-        polls = sources.poll_with_progress(context, current_time(now))
+        polls = dumps.poll_with_progress(context, current_time(now))
         for one in polls:
             if not one.is_fine:
                 terminal.print_note(f"{one.source}: {terminal.visible_text(one.result)}")
@@ -209,7 +209,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
 
 def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> None:
     """Record this run, queue letters to the operator about problems, and note why digests expired."""
-    from digest.monitoring import alarm_letters, problems
+    from digest.monitoring import operator_letters, problems
     from digest.monitoring.supervisor import find_supervisor
     from digest.process import heartbeats
 
@@ -217,7 +217,7 @@ def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> 
     with command_context.open_write_session(context, renders=True) as session:
         heartbeats.record_run(session, now)
         found = problems.find_problems(session, now=now, supervisor=find_supervisor(settings.data_dir))
-        alarm_letters.queue_alarm_letters(
+        operator_letters.queue_alarm_letters(
             session, found, site=context.site, operator=settings.operator_email, now=now
         )
     for problem in found if is_expired else ():

@@ -1,4 +1,4 @@
-"""`digest status` and `digest config`: counts, processes, disks and problems, or recent activity; the settings in use."""
+"""`digest status`, `doctor` and `config`: counts, processes, disks and problems; recent activity; fixes; settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,26 @@ from digest import plurals
 from digest.cli import command_context
 from digest.cli.frame import command
 from digest.cli.options import CLOCK, Now, current_time, option
-from digest.cli.results import CommandResult, Text, facts, fields_of, listing, show_text, table
+from digest.cli.results import (
+    CommandResult,
+    Text,
+    facts,
+    fields_of,
+    lines,
+    listing,
+    paragraph,
+    show_text,
+    table,
+)
+from digest.errors import DigestError
+from digest.mail.dns_records import DnsUnavailable
 
 if TYPE_CHECKING:
-    from digest.monitoring.check_results import Problem
+    from digest.monitoring.check_results import Check, Problem
     from digest.monitoring.figures import Figures
     from digest.monitoring.report import Report
     from digest.settings import Settings
+
 
 WATCH_SECONDS = 2.0
 CLEAR = "\x1b[H\x1b[2J"  #: the escape sequence that moves the cursor to the top left and clears the screen
@@ -80,7 +93,7 @@ def watch_status(settings: Settings) -> NoReturn:
     from digest.monitoring import report
 
     while True:
-        made = report.report_from_settings(settings, current_time(None))
+        made = report.report_from_settings(settings, current_time())
         print(CLEAR * sys.stdout.isatty(), end="")
         when = f"{made.now:%Y-%m-%d %H:%M:%S} UTC, every {WATCH_SECONDS:g} seconds; stop with Ctrl-C."
         show_text((when, "", status_text(made, settings)))
@@ -266,3 +279,84 @@ def config() -> CommandResult:
         for name, value in command_context.read_settings().shown().items()
     ]
     return listing(rows, "setting value from", shrinks="value from")
+
+
+# ── problems and fixes ──
+
+
+RECEIVED = "Check a received letter: a saved file, or with --send-test the Maildir it arrives in."
+MARKS = {"ok": "ok", "warning": "--", "error": "!!"}
+
+
+@command()
+def doctor(
+    send_to: str | None = option("--send-test EMAIL", "Also send a test letter."),
+    received: Path | None = option("--received PATH", RECEIVED),
+    now: Now = CLOCK,
+) -> CommandResult:
+    """Diagnose problems and suggest fixes.
+
+    Exits with 1 if something does not work.
+
+    Examples:
+        digest doctor
+        digest doctor --send-test you@example.org
+        digest doctor --received letter.eml
+    """
+    from digest.monitoring import report
+
+    settings = command_context.read_settings()
+    checks = [*report.report_from_settings(settings, now, thorough=True).checks]
+    if send_to is not None or received is not None:
+        checks.extend(check_test_letter(send_to, received))
+    found = [*doctor_lines(checks)]
+    is_broken = any(problem.is_failure for check in checks for problem in check.problems)
+    return lines(found, map(result_text, found), code=int(is_broken))
+
+
+def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
+    """Yield the checks of a test letter or a received letter, or the error that prevented them."""
+    from digest.monitoring import letter_checks
+    from digest.monitoring.check_results import failed, warning
+
+    try:
+        with command_context.open_context() as context:
+            if email is not None:
+                yield from letter_checks.send_and_check_test_letter(context, email, received)
+            else:
+                yield from letter_checks.check_received_letter(context, received or Path())
+    except DnsUnavailable as reason:
+        message = f"Could not look up the keys of the letter's signatures ({reason})."
+        yield warning("test", message, "Run this again on a machine that can reach the DNS.")
+    except DigestError as problem:
+        yield failed("test", str(problem), "")
+
+
+def doctor_lines(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
+    """Yield one result for each check without problems, and one result for each problem of the other checks."""
+    for check in checks:
+        for problem in check.problems:
+            status = "error" if problem.is_failure else "warning"
+            yield {
+                "subject": check.subject,
+                "status": status,
+                "message": sentence(problem),
+                "fix": problem.fix,
+            }
+        if check.message and not check.problems:
+            yield {"subject": check.subject, "status": "ok", "message": check.message, "fix": ""}
+
+
+def sentence(problem: Problem) -> str:
+    """Return the problem's message with its first facts."""
+    if not problem.facts:
+        return f"{problem.message.removesuffix('.')}."
+    more = ["..."] if len(problem.facts) > FACTS else []
+    return f"{problem.message}: {'; '.join([*problem.facts[:FACTS], *more])}"
+
+
+def result_text(result: dict[str, str]) -> Iterator[Text]:
+    """Yield one result, and how to fix it."""
+    yield paragraph(f"{MARKS[result['status']]}  {result['subject'].ljust(10)} ", result["message"])
+    if result["fix"]:
+        yield paragraph(" " * 15, result["fix"])

@@ -10,21 +10,28 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 from digest import plurals
-from digest.cli import command_context, error_sentences, subscriber_listing, terminal
+from digest.cli import command_context, error_sentences, terminal
 from digest.cli.frame import Opened, Workspace, command, opened, reading
 from digest.cli.options import CLOCK, DryRun, Now, Yes, argument, option
 from digest.cli.results import CommandResult, Text, fields_of, lines, note, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from digest.db import Session
+    from digest.db.tables.subscribers import Subscriber
     from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
     from digest.subscribers.csv_import.import_list import ImportReport
+    from digest.subscribers.subscriber_search import Criteria
+
 
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
@@ -358,7 +365,7 @@ def export_file(
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
             rows.writerow(columns)
-        for one in subscriber_listing.list_subscribers(work.session, now=now, with_words=True):
+        for one in list_subscribers(work.session, now=now, with_words=True):
             topics, packs = split_topics_and_packs(one["topics"])
             fields = {name: one.get(name) for name in columns} | {"topics": topics, "packs": packs}
             if is_json:
@@ -413,3 +420,63 @@ def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], l
 def escape_formula(text: str) -> str:
     """Prefix a cell with an apostrophe if a spreadsheet would read it as a formula; import removes the prefix."""
     return f"'{text}" if text.startswith(FORMULA) else text
+
+
+# ── the fields of subscribers ──
+
+
+#: The fields of a subscriber before and after the settings, in the order of the output.
+BEFORE_SETTINGS = "email", "owner", "name", "state"
+AFTER_SETTINGS = (
+    "paused_until", "next_due_at", "created_at", "confirmed_at", "consent", "leaving_reason", "muted", "topics",
+)  # fmt: skip
+BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
+
+
+def list_subscribers(
+    session: Session, criteria: Criteria | None = None, *, now: datetime, with_words: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each matching subscriber, ordered by address, in bounded memory.
+
+    `with_words` adds to the filters the words of their examples.
+    """
+    from digest.subscribers.subscriber_search import Criteria, find_subscribers
+
+    found = find_subscribers(session, criteria or Criteria())
+    while batch := list(islice(found, BATCH_ROWS)):
+        yield from subscriber_reports(session, batch, now, with_words=with_words)
+
+
+def subscriber_report(session: Session, subscriber: Subscriber, now: datetime) -> dict[str, Any]:
+    """Return the fields of one subscriber."""
+    return next(subscriber_reports(session, [subscriber], now))
+
+
+def subscriber_reports(
+    session: Session, batch: Sequence[Subscriber], now: datetime, *, with_words: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the fields of these subscribers."""
+    from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
+    from digest.subscribers.reader_settings import SETTINGS
+
+    ids = [subscriber.id for subscriber in batch]
+    topics = subscriber_topics.typed_topics(session, ids, with_words=with_words)
+    consents = subscriber_rows.latest_consents(session, ids)
+    muted = subscriber_topics.muted_topics(session, ids)
+    due = next_digest.next_due_times(session, batch, now)
+    for subscriber in batch:
+        yield {
+            "email": subscriber.email,
+            "owner": subscriber.owner_email,
+            "name": subscriber.name,
+            "state": subscriber.state,
+            **{name: setting.value_of(subscriber) for name, setting in SETTINGS.items()},
+            "paused_until": subscriber.paused_until,
+            "next_due_at": due.get(subscriber.id),
+            "created_at": subscriber.created_at,
+            "confirmed_at": subscriber.confirmed_at,
+            "consent": consents.get(subscriber.id),
+            "leaving_reason": subscriber.leaving_reason,
+            "muted": muted.get(subscriber.id, []),
+            "topics": topics.get(subscriber.id, {}),
+        }

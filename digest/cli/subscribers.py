@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from digest import plurals
-from digest.cli import completion, subscriber_files, subscriber_listing, terminal
+from digest.cli import completion, subscriber_files, terminal
 from digest.cli.command_tree import group
 from digest.cli.frame import Opened, Workspace, command, opened, reading, with_options, writing
 from digest.cli.options import CLOCK, DryRun, Limit, Now, Yes, argument, day, option, parse_choice
@@ -93,7 +93,7 @@ def about(
     work: Workspace, subscriber: Subscriber, now: datetime, sentence: str, **more: Any
 ) -> CommandResult:
     """Return the fields of a subscriber, and a sentence that begins with the address."""
-    report = subscriber_listing.subscriber_report(work.session, subscriber, now)
+    report = subscriber_files.subscriber_report(work.session, subscriber, now)
     return CommandResult(report | more, f"{report['email']} {sentence}")
 
 
@@ -131,7 +131,7 @@ def show_list(
     if columns == DEFAULT_COLUMNS:
         shown["email"] = lambda row: row["email"] + (f" (owner {row['owner']})" if row["owner"] else "")
     return listing(
-        subscriber_listing.list_subscribers(work.session, criteria, now=now),
+        subscriber_files.list_subscribers(work.session, criteria, now=now),
         {name: shown.get(name, name) for name in names},
         shrinks="topics name email consent",
         empty="No subscriber matches."
@@ -145,7 +145,7 @@ def show_list(
 def chosen_columns(text: str) -> list[str]:
     """Return the named columns; raise BadField for an unknown column."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    known = (*subscriber_listing.BEFORE_SETTINGS, *SETTINGS, *subscriber_listing.AFTER_SETTINGS)
+    known = (*subscriber_files.BEFORE_SETTINGS, *SETTINGS, *subscriber_files.AFTER_SETTINGS)
     for name in names:
         if name not in known:
             raise BadField("--columns", f"{name!r} is not one of {', '.join(known)}.")
@@ -184,7 +184,7 @@ def show(
             limit=limit,
             hint=" One letter: digest deliveries show ID.",
         )
-    report = subscriber_listing.subscriber_report(work.session, subscriber_rows.get(work.session, email), now)
+    report = subscriber_files.subscriber_report(work.session, subscriber_rows.get(work.session, email), now)
     fields = ((name.replace("_", " "), value) for name, value in report.items() if name != "topics")
     topics = [{"topic": name, "filter": text} for name, text in report["topics"].items()]
     listed = ("", table(topics, "topic filter", shrinks="filter"))
@@ -225,7 +225,7 @@ def edit(
     subscriber = subscriber_rows.get(work.session, email)
     if undo:
         undone = operator_acts.undo_by_operator(work.session, subscriber, operator=work.operator, now=now)
-        report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"undone": undone}
+        report = subscriber_files.subscriber_report(work.session, subscriber, now) | {"undone": undone}
         nothing = f"{report['email']}: there is no change to undo."
         return CommandResult(report, " ".join(undone) or nothing)
     topics = changed_topics(work.session, subscriber, topic or [], remove_topic or [])
@@ -238,7 +238,7 @@ def edit(
         operator=work.operator,
         now=now,
     )
-    report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"changed": changed}
+    report = subscriber_files.subscriber_report(work.session, subscriber, now) | {"changed": changed}
     return CommandResult(report, f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
 
 
@@ -319,7 +319,7 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
     terminal.require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
     with work.writing() as session:
         removed = operator_acts.remove_by_operator(session, email, operator=work.operator, now=now)
-        report = subscriber_listing.subscriber_report(session, removed, now)
+        report = subscriber_files.subscriber_report(session, removed, now)
     return CommandResult(report, f"{report['email']} is {report['state']}.")
 
 

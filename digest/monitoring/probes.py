@@ -7,7 +7,7 @@ import os
 import shutil
 import smtplib
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,7 +72,7 @@ def write_to_broker(url: str) -> str:
 
     try:
         with redis.Redis.from_url(
-            probe_url(url),
+            url.partition("?")[0].replace("redis+socket:", "unix:", 1),  # without Celery's options
             socket_timeout=TIMEOUT_SECONDS,
             socket_connect_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
@@ -94,11 +94,6 @@ CODES_LEFT_OUT = {
     "OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY", "BusyLoadingError": "LOADING",
     "NoPermissionError": "NOPERM", "AuthenticationError": "NOAUTH",
 }  # fmt: skip
-
-
-def probe_url(url: str) -> str:
-    """Return a broker URL in redis-py's form, without Celery's options."""
-    return url.partition("?")[0].replace("redis+socket:", "unix:", 1)
 
 
 def check_mail(mail: MailUrl, supervisor: Supervisor, *, logs_in: bool = False) -> tuple[Check, ...]:
@@ -239,25 +234,18 @@ class Disk:
 
 
 def writable_disks(settings: Settings) -> tuple[Disk, ...]:
-    """Return the disks that the service writes to."""
+    """Return the distinct disks that the service writes to; a folder that does not exist is on its parent's."""
     folders = [settings.data_dir.absolute(), settings.dumps.absolute()]
     if (file := db.database_file(settings.database)) is not None:
         folders.append(file.absolute().parent)
-    try:
-        return tuple(disks_of(folders))
-    except OSError:
-        return ()  # a folder cannot be accessed; check_data or the database check reports it
-
-
-def disks_of(folders: Iterable[Path]) -> list[Disk]:
-    """Return the distinct file systems of these folders, or of the nearest existing parents."""
     found = {}
-    for folder in folders:
-        existing = next(path for path in (folder, *folder.parents) if path.exists())
-        if (device := existing.stat().st_dev) not in found:
-            usage = shutil.disk_usage(existing)
-            found[device] = Disk(folder=folder, free=usage.free, size=usage.total)
-    return list(found.values())
+    with suppress(OSError):  # a folder cannot be accessed; check_data or the database check reports it
+        for folder in folders:
+            existing = next(path for path in (folder, *folder.parents) if path.exists())
+            if (device := existing.stat().st_dev) not in found:
+                usage = shutil.disk_usage(existing)
+                found[device] = Disk(folder=folder, free=usage.free, size=usage.total)
+    return tuple(found.values())
 
 
 def check_data(settings: Settings, disks: Sequence[Disk]) -> Check:
@@ -266,18 +254,17 @@ def check_data(settings: Settings, disks: Sequence[Disk]) -> Check:
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
         fix = "Give it to the user who runs digest, or set DIGEST_DATA_DIR to another folder."
         return outage("data", "The data directory cannot be written to", fix, str(folder))
-    problems = tuple(disk_problem(disk) for disk in disks if disk.is_low)
-    return Check(subject="data", message="; ".join(map(str, disks)) or str(folder), problems=problems)
-
-
-def disk_problem(disk: Disk) -> Problem:
-    """Return the problem of a disk with little free space; it is a warning until the disk is full."""
-    return Problem(
-        cause="disk",
-        message=f"{'The disk is full' if disk.is_full else 'The disk is nearly full'}: {disk}",
-        fix="Free some space. A full disk stops the database and all mail.",
-        severity=Severity.OUTAGE if disk.is_full else Severity.WARNING,
+    problems = tuple(
+        Problem(
+            cause="disk",
+            message=f"The disk is {'full' if disk.is_full else 'nearly full'}: {disk}",
+            fix="Free some space. A full disk stops the database and all mail.",
+            severity=Severity.OUTAGE if disk.is_full else Severity.WARNING,
+        )
+        for disk in disks
+        if disk.is_low
     )
+    return Check(subject="data", message="; ".join(map(str, disks)) or str(folder), problems=problems)
 
 
 # ── the public address ──────────────────────────────────────────────────────────────────────────

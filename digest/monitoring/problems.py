@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.service_state import EmergencyStop
 from digest.db.tables.subscribers import Subscriber
 from digest.delivery.limits import emergency_stops
-from digest.delivery.limits.emergency_stops import STOPPED_MAIL, threshold_warnings
+from digest.delivery.limits.emergency_stops import STOPPED_MAIL
 from digest.delivery.transports.transport import Verdict
 from digest.dumps.intake import stored_dumps
 from digest.inbound import storage_quota
@@ -49,6 +49,9 @@ NO_PAPERS_FIX = (
 )
 
 
+Facts = Callable[[Session, datetime], Iterable[str]]
+
+
 # ── problems ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,10 +77,25 @@ def find_problems(
         *repeated_lists(session, now),
         *late_lists(figures.late_lists),
         *missing_papers(session, now),
-        *failing_sources(session),
+        *failing_sources(session, now),
         *full_inbox(session),
         *slow_sign_ups(session, now),
     ]
+
+
+def problem_of_facts(
+    cause: str, message: str, fix: str, severity: Severity = Severity.NOTICE
+) -> Callable[[Facts], Callable[[Session, datetime], Iterator[Problem]]]:
+    """Make a check of a function that yields facts: it yields this problem if there are any."""
+
+    def check(facts: Facts) -> Callable[[Session, datetime], Iterator[Problem]]:
+        def find(session: Session, now: datetime) -> Iterator[Problem]:
+            if found := tuple(facts(session, now)):
+                yield Problem(cause=cause, message=message, fix=fix, severity=severity, facts=found)
+
+        return find
+
+    return check
 
 
 def stopped_mail(stops: Iterable[EmergencyStop]) -> Iterator[Problem]:
@@ -93,19 +111,15 @@ def stopped_mail(stops: Iterable[EmergencyStop]) -> Iterator[Problem]:
         )
 
 
-def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if readers report our mail as spam more often than large providers accept."""
-    for surge in threshold_warnings(session, now=now):
-        yield Problem(
-            cause="complaints",
-            severity=Severity.NOTICE,
-            message="Too many readers report our mail as spam",
-            fix=(
-                "Gmail and Yahoo ask for less than 0.1% and refuse mail from 0.3% on. Check what these readers have in"
-                " common, such as an import without their consent: digest bounces list --kind complaint."
-            ),
-            facts=(surge.message,),
-        )
+@problem_of_facts(
+    "complaints",
+    "Too many readers report our mail as spam",
+    "Gmail and Yahoo ask for less than 0.1% and refuse mail from 0.3% on. Check what these readers have in common, such as"
+    " an import without their consent: digest bounces list --kind complaint.",
+)
+def too_many_complaints(session: Session, now: datetime) -> Iterable[str]:
+    """Return how often readers report our mail as spam, if that is more often than large providers accept."""
+    return [surge.message for surge in emergency_stops.threshold_warnings(session, now=now)]
 
 
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
@@ -161,49 +175,36 @@ def is_about_recipient(row: Row[Any]) -> bool:
     return is_deferred and not about_system
 
 
-def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if letters became stuck within the last day."""
-    found = session.scalars(
-        select(Delivery.id)
-        .where(Delivery.state == DeliveryState.STUCK, Delivery.settled_at > now - DAY)
-        .order_by(Delivery.id)
-        .limit(10)
-    ).all()
-    if found:
-        yield Problem(
-            cause="stuck",
-            severity=Severity.NOTICE,
-            message="Letters are stuck: they may have been delivered, or cannot be rendered",
-            fix=(
-                "Check each with digest deliveries show, and in the log of the mail server. Then: digest deliveries settle ID,"
-                " with --send-again or --give-up."
-            ),
-            facts=tuple(f"digest deliveries show {number}" for number in found),
-        )
+@problem_of_facts(
+    "stuck",
+    "Letters are stuck: they may have been delivered, or cannot be rendered",
+    "Check each with digest deliveries show, and in the log of the mail server. Then: digest deliveries settle ID, with"
+    " --send-again or --give-up.",
+)
+def stuck_deliveries(session: Session, now: datetime) -> Iterable[str]:
+    """Return the letters that became stuck within the last day."""
+    is_stuck = Delivery.state == DeliveryState.STUCK, Delivery.settled_at > now - DAY
+    found = session.scalars(select(Delivery.id).where(*is_stuck).order_by(Delivery.id).limit(10))
+    return [f"digest deliveries show {number}" for number in found]
 
 
-def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if mail is refused because of how we send it; such refusals unsubscribe no reader."""
+@problem_of_facts(
+    "policy",
+    "Mail is refused because of how we send it",
+    "No reader is unsubscribed for this. Check SPF, DKIM, DMARC and reverse DNS: digest doctor.",
+)
+def policy_refusals(session: Session, now: datetime) -> Iterable[str]:
+    """Return the replies that refuse mail because of how we send it; such refusals unsubscribe no reader."""
+    is_new = BounceRow.at > now - DAY, BounceRow.forgiven_at.is_(None)
     refusals = session.execute(
         select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.diagnostic))
-        .where(
-            BounceRow.kind == FailureKind.POLICY, BounceRow.at > now - DAY, BounceRow.forgiven_at.is_(None)
-        )
+        .where(BounceRow.kind == FailureKind.POLICY, *is_new)
         .group_by(BounceRow.domain, BounceRow.status)
         .order_by(func.count().desc(), BounceRow.domain)
         .limit(10)
-    ).all()
-    if refusals:
-        yield Problem(
-            cause="policy",
-            severity=Severity.NOTICE,
-            message="Mail is refused because of how we send it",
-            fix="No reader is unsubscribed for this. Check SPF, DKIM, DMARC and reverse DNS: digest doctor.",
-            facts=tuple(
-                f"{domain}: {reply if status in reply else f'{status} {reply}'} ({count})"
-                for domain, status, count, reply in refusals
-            ),
-        )
+    )
+    for domain, status, count, reply in refusals:
+        yield f"{domain}: {reply if status in reply else f'{status} {reply}'} ({count})"
 
 
 def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
@@ -257,33 +258,33 @@ def unread_dumps(session: Session, supervisor: Supervisor, now: datetime) -> Ite
         )
 
 
-def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if incomplete dumps wait for the operator's decision."""
-    held = session.execute(
-        select(DumpRow.id, DumpRow.path, DumpRow.reason)
-        .where(DumpRow.state == DumpState.HELD, DumpRow.read_at > now - DAY)
-        .order_by(DumpRow.id)
-        .limit(10)
-    ).all()
-    if held:
-        yield Problem(
-            cause="held-dumps",
-            severity=Severity.NOTICE,
-            message="A dump is incomplete and was not loaded",
-            fix="Get the complete file, or load the incomplete dump: digest dumps retry ID --incomplete-ok.",
-            facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
-        )
+@problem_of_facts(
+    "held-dumps",
+    "A dump is incomplete and was not loaded",
+    "Get the complete file, or load the incomplete dump: digest dumps retry ID --incomplete-ok.",
+)
+def held_dumps(session: Session, now: datetime) -> Iterable[str]:
+    """Return the incomplete dumps that wait for the operator's decision."""
+    is_held = DumpRow.state == DumpState.HELD, DumpRow.read_at > now - DAY
+    held = select(DumpRow.id, DumpRow.path, DumpRow.reason).where(*is_held).order_by(DumpRow.id)
+    return [dump_fact(*row) for row in session.execute(held.limit(10))]
 
 
-def repeated_lists(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if a list of a new day brought only papers of earlier days."""
-    if found := stored_dumps.repeated_lists(session, since=now - DAY):
-        yield Problem(
-            cause="repeated-lists",
-            message="A list of a new day has no new papers",
-            fix="Compare it with the source's list: digest dumps show ID. If the source sends an old list, poll it later: digest sources poll SOURCE.",
-            facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in found),
-        )
+@problem_of_facts(
+    "repeated-lists",
+    "A list of a new day has no new papers",
+    "Compare it with the source's list: digest dumps show ID. If the source sends an old list, poll it later: digest"
+    " sources poll SOURCE.",
+    Severity.OUTAGE,
+)
+def repeated_lists(session: Session, now: datetime) -> Iterable[str]:
+    """Return the lists of a new day that brought only papers of earlier days."""
+    return [dump_fact(*row) for row in stored_dumps.repeated_lists(session, since=now - DAY)]
+
+
+def dump_fact(number: int, path: str, reason: str | None) -> str:
+    """Return the number, the file and the state of a dump."""
+    return f"dump {number}, {Path(path).name}: {reason}"
 
 
 def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
@@ -350,21 +351,17 @@ def full_inbox(session: Session) -> Iterator[Problem]:
         )
 
 
-def failing_sources(session: Session) -> Iterator[Problem]:
-    """Yield a problem if sources have failed for hours."""
-    failing = session.execute(
-        select(SourceRow.name, SourceRow.failures, SourceRow.result)
-        .where(SourceRow.is_on, SourceRow.failures >= FAILING_AFTER)
-        .order_by(SourceRow.name)
-    ).all()
-    if failing:
-        yield Problem(
-            cause="failing-sources",
-            severity=Severity.NOTICE,
-            message="A source of papers cannot be read",
-            fix="Try again: digest sources poll SOURCE. If the source is gone for good: digest sources remove SOURCE.",
-            facts=tuple(f"{name}: {result} ({failures} times)" for name, failures, result in failing),
-        )
+@problem_of_facts(
+    "failing-sources",
+    "A source of papers cannot be read",
+    "Try again: digest sources poll SOURCE. If the source is gone for good: digest sources remove SOURCE.",
+)
+def failing_sources(session: Session, _now: datetime) -> Iterable[str]:
+    """Return the sources that have failed for hours."""
+    is_failing = SourceRow.is_on, SourceRow.failures >= FAILING_AFTER
+    failing = select(SourceRow.name, SourceRow.failures, SourceRow.result).where(*is_failing)
+    for name, failures, result in session.execute(failing.order_by(SourceRow.name)):
+        yield f"{name}: {result} ({failures} times)"
 
 
 def slow_sign_ups(session: Session, now: datetime) -> Iterator[Problem]:

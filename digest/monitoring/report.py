@@ -99,30 +99,22 @@ def check_database(
         fix = f"{supervisor.start_server('postgresql')}, free its disk, or correct DIGEST_DATABASE_URL."
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision()):
-            return None, [schema_check(f"it is at {found} and this code needs {needed}")]
+            fact = f"it is at {found} and this code needs {needed}"
+            message = "The database has another schema: digest db upgrade"
+            problem = Problem(cause="schema", message=message, fix="Run: digest db upgrade", facts=(fact,))
+            return None, [Check(subject="database", problems=(problem,))]
         with db.read_session(engine) as session:
             figures = count_figures(session, now=now)
             problems = tuple(find_problems(session, now=now, figures=figures, supervisor=supervisor))
     except (DigestError, SQLAlchemyError, OSError) as error:
-        return None, [unusable_database(error, where, f"Nothing is stored or sent until it works. {fix}")]
+        cause = error.__cause__ or error
+        reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
+        fix = f"Nothing is stored or sent until it works. {fix}"
+        return None, [outage("database", "The database cannot be used", fix, reason, where)]
     return figures, [
         passed("database", f"{where}, schema up to date"),
         Check(subject="service", problems=problems),
     ]
-
-
-def schema_check(fact: str) -> Check:
-    """Return the failed check of a database whose schema is not at the revision that this code needs."""
-    message = "The database has another schema: digest db upgrade"
-    problem = Problem(cause="schema", message=message, fix="Run: digest db upgrade", facts=(fact,))
-    return Check(subject="database", problems=(problem,))
-
-
-def unusable_database(error: Exception, where: str, fix: str) -> Check:
-    """Return the failed check of a database that cannot be used, with the error message."""
-    cause = error.__cause__ or error
-    reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
-    return outage("database", "The database cannot be used", fix, reason, where)
 
 
 def schema_revision(engine: Engine) -> str | None:

@@ -13,8 +13,7 @@ from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery.outbox import MailSilence
 from digest.editions.restore_point import RESTORED
 from digest.monitoring.check_results import Problem, Severity
-from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
-from digest.monitoring.figures import DAY, Figures
+from digest.monitoring.figures import DAY, PATIENCE, PATIENCE_WITH_RUNS, DueWork, Figures
 from digest.monitoring.supervisor import Supervisor
 from digest.process import heartbeats
 from digest.process.heartbeats import ProcessRecord

@@ -36,10 +36,6 @@ class PublicPages:
     parts: Mapping[str, PublicPart] = field(default_factory=dict)
     has_archive: bool = True
 
-    def __str__(self) -> str:
-        parts = [f"{source} {part.name.lower()}" for source, part in self.parts.items()]
-        return ", ".join([*parts, *([] if self.has_archive else [NO_ARCHIVE])])
-
 
 def parse_public_pages(text: str) -> PublicPages:
     """Parse a string such as `folder title, internal no, archive off`, or raise BadField."""

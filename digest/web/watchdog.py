@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from digest.app_context import AppContext
 from digest.db.tables.deliveries import Lane
 from digest.delivery import delivery_run
-from digest.monitoring import alarm_letters
+from digest.monitoring import operator_letters
 from digest.monitoring.check_results import Problem
 from digest.process import heartbeats
 from digest.process.heartbeats import HeartbeatThread
@@ -81,7 +81,7 @@ def check_once(context: AppContext) -> tuple[Problem, ...]:
     if report.figures is None or not report.problems or not operator:
         return report.problems
     with context.write_session() as session:
-        alarm_letters.queue_alarm_letters(
+        operator_letters.queue_alarm_letters(
             session, report.problems, site=context.site, operator=operator, now=report.now
         )
     if any(problem.cause in DELIVER_FOR_CAUSES for problem in report.problems):

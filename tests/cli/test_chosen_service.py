@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.cli import chosen_service
+from digest.cli import command_context
 from tests.cli.conftest import Digest
 
 
@@ -77,7 +77,7 @@ def test_naming_the_deployed_data_directory_uses_all_settings_of_that_service(
 
     assert digest("--data-dir", folder, "deliveries", "stop").code == 0
     monkeypatch.delenv("DIGEST_DATABASE_URL")
-    monkeypatch.setattr(chosen_service, "DEPLOYED", unnamed / "none")
+    monkeypatch.setattr(command_context, "DEPLOYED", unnamed / "none")
     ran = digest("--data-dir", folder, "deliveries", "stop")
 
     assert (ran.code, "has the keys of a service" in ran.err) == (2, True)
@@ -87,4 +87,4 @@ def test_naming_the_deployed_data_directory_uses_all_settings_of_that_service(
 def deploy(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     settings = folder / "environment"
     settings.write_text("\n".join(lines))
-    monkeypatch.setattr(chosen_service, "DEPLOYED", settings)
+    monkeypatch.setattr(command_context, "DEPLOYED", settings)

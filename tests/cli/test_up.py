@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.cli import embedded_broker, up
+from digest.cli import up
 from digest.errors import Unreachable
 from digest.process import child_processes
 from digest.settings import load_settings
@@ -209,10 +209,10 @@ def test_the_embedded_broker_listens_on_a_private_socket_even_below_a_long_path(
 
 def test_a_missing_broker_program_is_reported_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr(embedded_broker, "package_files", lambda *_: [])
+    monkeypatch.setattr(up, "package_files", lambda *_: [])
 
     with pytest.raises(Unreachable, match="Set DIGEST_BROKER_URL to a Redis"):
-        embedded_broker.command(Path("broker.sock"))
+        up.broker_command(Path("broker.sock"))
 
 
 def test_a_child_process_ends_with_its_parent(tmp_path: Path) -> None:

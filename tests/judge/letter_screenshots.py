@@ -21,7 +21,7 @@ from digest.letters.mime import RenderedLetter, build_message
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.reason_lines import ReasonLine
 from digest.letters.templates import Templates
-from digest.monitoring import weekly_report
+from digest.monitoring import operator_letters
 from digest.monitoring.activity import Activity, Series
 from digest.papers.paper_record import Paper
 from digest.site.site_profile import Site
@@ -88,7 +88,7 @@ def stored_cards(*whys: str) -> list[dict[str, Any]]:
 
 
 #: The weekly report of a service that grows.
-WEEK = weekly_report.letter_values(
+WEEK = operator_letters.letter_values(
     Activity(
         days=tuple(date(2026, 11, day) for day in range(9, 16)),
         series=(

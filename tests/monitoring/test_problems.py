@@ -14,7 +14,7 @@ from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.delivery import outbox
-from digest.monitoring import alarm_letters, figures, problems
+from digest.monitoring import figures, operator_letters, problems
 from digest.process import heartbeats
 from digest.site.site_profile import Site
 from tests.support.plain_letters import plain_letter
@@ -201,7 +201,7 @@ def test_problem_gets_one_letter_a_day(session: Session, site: Site, now: dateti
     found = problems.find_problems(session, now=now)
 
     def queued_at(moment: datetime) -> int:
-        return alarm_letters.queue_alarm_letters(
+        return operator_letters.queue_alarm_letters(
             session, found, site=site, operator="op@example.org", now=moment
         )
 
@@ -220,7 +220,7 @@ def test_problem_that_lasts_over_midnight_gets_no_second_letter(
 
     def queued_after(minutes: int) -> int:
         moment = evening + timedelta(minutes=minutes)
-        return alarm_letters.queue_alarm_letters(
+        return operator_letters.queue_alarm_letters(
             session, found, site=site, operator="op@example.org", now=moment
         )
 
@@ -238,7 +238,7 @@ def test_many_problems_in_one_hour_make_four_letters(session: Session, site: Sit
     for minute in range(60):
         moment = now + timedelta(minutes=minute)
         found = problems.find_problems(session, now=moment)
-        queued += alarm_letters.queue_alarm_letters(
+        queued += operator_letters.queue_alarm_letters(
             session, found, site=site, operator="op@example.org", now=moment
         )
 
@@ -250,7 +250,7 @@ def test_without_an_operator_no_letter_is_queued(session: Session, site: Site, n
     heartbeats.record_heartbeat(session, "scheduler", now)
     found = problems.find_problems(session, now=now)
 
-    assert alarm_letters.queue_alarm_letters(session, found, site=site, operator="", now=now) == 0
+    assert operator_letters.queue_alarm_letters(session, found, site=site, operator="", now=now) == 0
 
 
 def test_figures_name_every_state_and_no_address(session: Session, site: Site, now: datetime) -> None:

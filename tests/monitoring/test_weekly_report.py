@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery
-from digest.monitoring import weekly_report
+from digest.monitoring import operator_letters
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 
@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 
 def queue_at(session: Session, site: Site, moment: datetime, *, timezone: str = "UTC") -> bool:
     """Do what the scheduler does at that moment; return whether a letter was queued."""
-    return weekly_report.queue_weekly_report(
+    return operator_letters.queue_weekly_report(
         session, site=site, operator="op@example.org", timezone=timezone, now=moment
     )
 
@@ -52,7 +52,7 @@ def test_a_late_report_has_the_figures_of_the_same_week(
 
 def test_the_report_is_due_on_monday_morning_in_the_services_time_zone() -> None:
     def monday(hour: int, timezone: str) -> int:
-        return weekly_report.last_monday(MONDAY.replace(hour=hour), timezone).day
+        return operator_letters.last_monday(MONDAY.replace(hour=hour), timezone).day
 
     assert [monday(hour, "UTC") for hour in (7, 8)] == [16, 23]
     assert [monday(hour, "Europe/Oslo") for hour in (6, 7)] == [16, 23]

@@ -20,7 +20,7 @@ from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import UsageError
 from digest.letters.templates import Templates
-from digest.monitoring import alarm_letters, problems
+from digest.monitoring import operator_letters, problems
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
@@ -205,7 +205,7 @@ def test_at_the_lowest_pace_reminders_stop_and_the_operator_gets_one_letter(
     found = [one for one in problems.find_problems(session, now=late) if one.cause == "slow-sign-ups"]
     assert len(found) == 1
     for _ in range(2):
-        alarm_letters.queue_alarm_letters(session, found, site=site, operator="ops@uni.example", now=late)
+        operator_letters.queue_alarm_letters(session, found, site=site, operator="ops@uni.example", now=late)
     assert letters(session, "alarm") == ["ops@uni.example"]
 
 

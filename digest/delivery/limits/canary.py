@@ -26,9 +26,6 @@ class Canary:
     share: float
     wait: timedelta
 
-    def __str__(self) -> str:
-        return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
-
     def is_first(self, delivery_id: int) -> bool:
         """Return whether this letter is in the canary; the letter's id decides, so all workers agree."""
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share

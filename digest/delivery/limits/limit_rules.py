@@ -50,12 +50,6 @@ class SendLimits:
     #: the shares of failed letters at which mail is stopped, keyed by the kind of failure
     stop_thresholds: Mapping[str, float] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        at_once = [
-            f"{domain} {number} at once".strip() for domain, number in self.conversation_limits.items()
-        ]
-        return ", ".join([*(rate.text for rate in self.rates), *at_once])
-
     @property
     def all_rates(self) -> list[Rate]:
         """Return all rates, including the rates of domains and servers."""
@@ -140,8 +134,3 @@ def parse_stop_thresholds(text: str) -> dict[str, float]:
             )
         found[match["what"]] = float(match["share"]) / 100
     return found
-
-
-def thresholds_text(thresholds: Mapping[str, float]) -> str:
-    """Return thresholds as text, in the form in which the operator writes them."""
-    return ", ".join(f"{name} {share * 100:g}%" for name, share in thresholds.items()) or "never"

@@ -22,9 +22,6 @@ class SendHours:
     closes: time
     zone: str
 
-    def __str__(self) -> str:
-        return f"{self.opens:%H:%M}-{self.closes:%H:%M}"
-
     def opens_at(self, now: datetime) -> datetime | None:
         """Return when mail may be sent again, or None if it may be sent now."""
         zone = zone_of(self.zone)

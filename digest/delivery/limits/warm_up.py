@@ -36,9 +36,6 @@ class WarmUp:
     waiting: int = 0  #: number of letters that wait
     scope = ALL_MAIL
 
-    def __str__(self) -> str:
-        return f"{self.since}: {', '.join(map(str, self.table))}"
-
     def day_of(self, now: datetime) -> date:
         """Return the date at `now` in the operator's time zone."""
         return now.astimezone(zone_of(self.zone)).date()
