@@ -289,7 +289,7 @@ class Settings:
     proxies: int = setting("0", number(0, 9))
 
     #: The settings as the operator wrote them, keyed by name.
-    written: Mapping[str, object] = field(default_factory=dict, repr=False)
+    written: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
 
     def shown(self) -> dict[str, Any]:
         """Return all settings as the operator wrote them, with what is in use by default, and no secret."""
@@ -401,14 +401,14 @@ class Settings:
         path = self.data_dir / name
         if not path.exists():
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_secret(path, secrets.token_urlsafe(32))
+            write_private(path, secrets.token_urlsafe(32))
         return path.read_text().strip()
 
     def store_secret(self, name: str, value: str) -> None:
         """Store a secret in the data directory; raise SetupMismatch if another secret is stored there."""
         path = self.data_dir / name
         if not path.exists():
-            write_secret(path, value)
+            write_private(path, value)
         if path.read_text().strip() != value:
             raise SetupMismatch(
                 f"{path} is not the key in the backup. Move it away, and run the command again."
@@ -425,21 +425,25 @@ class Settings:
         ring = [key.strip() for key in path.read_text().split(",") if key.strip()]
         left = [key for key in ring if site_profile.key_id(key.encode()) != key_id]
         if len(left) < len(ring):
-            write_secret(path, ",".join(left) or secrets.token_urlsafe(32), replaces=True)
+            write_private(path, ",".join(left) or secrets.token_urlsafe(32), replaces=True)
         return len(left) < len(ring)
 
 
-def write_secret(path: Path, value: str, *, replaces: bool = False) -> None:
-    """Write a file that only its owner can read, in one step; a file that exists is kept unless it is replaced."""
+def write_private(path: Path, text: str, *, replaces: bool = False) -> bool:
+    """Write a file that only its owner can read, in one step; return False if it exists and is not replaced."""
     descriptor, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(value)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
     if replaces:
         Path(made).replace(path)
-        return
-    with suppress(FileExistsError):
+        return True
+    try:
         os.link(made, path)
-    Path(made).unlink()
+    except FileExistsError:
+        return False
+    finally:
+        Path(made).unlink()
+    return True
 
 
 NAMES = tuple(one.name for one in fields(Settings) if one.metadata)

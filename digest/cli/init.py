@@ -228,16 +228,12 @@ def ask(prompt: str, default: str, check: Callable[[str], object]) -> str:
 
 def write(path: Path, values: Mapping[str, Any]) -> None:
     """Replace the settings file in one step, readable only by its owner: it may contain passwords."""
+    from digest.settings import write_private
+
     text = HEADING + "".join(
         f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items()
     )
-    fresh = path.with_suffix(".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-    ) as file:
-        file.write(text)
-    fresh.replace(path)
+    write_private(path, text, replaces=True)
 
 
 def send_test(email: str) -> str:

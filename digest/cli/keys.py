@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -94,6 +93,7 @@ def keygen(
         digest dkim keygen --list
     """
     from digest.letters import dkim_signing
+    from digest.settings import write_private
 
     if lists:
         with command_context.open_context() as context:
@@ -111,8 +111,10 @@ def keygen(
     keys = {name: (path, new_key("rsa"))}
     if ed25519:
         keys[f"{name}ed"] = (path.with_stem(f"{path.stem}ed"), new_key("ed25519"))
+    path.parent.mkdir(parents=True, exist_ok=True)
     for file, pem in keys.values():
-        write(file, pem)
+        if not write_private(file, pem.decode()):
+            raise UsageError(f"{file} exists already; choose another name with --selector or --out.")
     signers = dkim_signing.load_signers(
         {selector: pem.decode() for selector, (_, pem) in keys.items()}, domain=settings.site().domain
     )
@@ -150,14 +152,3 @@ def new_key(kind: str) -> bytes:
 
     key = Ed25519PrivateKey.generate() if kind == "ed25519" else generate_private_key(65537, 2048)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a new file that only its owner can read; raise UsageError if it exists."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise UsageError(f"{path} exists already; choose another name with --selector or --out.") from None
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)

@@ -35,14 +35,11 @@ if TYPE_CHECKING:
 
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
-#: Maximum number of characters skipped in a line. A longer line is an error, since a device may produce
-#: endless lines.
-MAX_SKIPPED = 100_000_000
+MAX_PIPED_LINE = 100_000_000  #: maximum length of a line of a pipe; a device may produce endless lines
 MAX_PIPED = 4 * 1024**3  #: maximum number of bytes copied from a pipe to the disk
 JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 COUNTED = "added updated unchanged invited suppressed rejected"
 SYNC_COUNTED = "added updated removed unchanged kept_out invited rejected"
-ENDLESS_LINE = "{} is not a list of subscribers: a line is longer than 100 MB."
 SHOWN_IF_ANY = frozenset({"invited", "suppressed", "kept_out"})
 PROBLEMS_SHOWN = 20
 LISTMONK = (
@@ -216,7 +213,7 @@ def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
 
                 def rows_of(done: Callable[[int], None]) -> CsvRows | JsonRows:
                     text.seek(0)
-                    return kind(lines_of(text, path, done))
+                    return kind(lines_of(text, done))
 
                 yield rows_of, check_structure(rows_of(lambda _: None))
     except UnicodeDecodeError as error:
@@ -249,8 +246,8 @@ def copy_pipe(pipe: IO[bytes], copy: IO[bytes], path: Path) -> None:
         copied += copy.write(block)
         _, newline, rest = block.rpartition(b"\n")
         line = len(rest) if newline else line + len(block)
-        if line > MAX_SKIPPED:
-            raise UsageError(ENDLESS_LINE.format(path))
+        if line > MAX_PIPED_LINE:
+            raise UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
         if copied > MAX_PIPED:
             raise UsageError(f"{path} is longer than 4 GB, the limit for a pipe. Import it as a file.")
 
@@ -269,20 +266,14 @@ def check_structure(rows: CsvRows | JsonRows) -> int:
             continue  # an invalid row, which the import reports
 
 
-def lines_of(text: TextIO, path: Path, done: Callable[[int], None]) -> Iterator[str]:
-    """Yield the lines of a file, and report their number; truncate lines that are too long for any row.
-
-    Raises UsageError for an endless line, such as a device may produce.
-    """
+def lines_of(text: TextIO, done: Callable[[int], None]) -> Iterator[str]:
+    """Yield the lines of a file, and report their number; truncate lines that are too long for any row."""
     for number in itertools.count(1):
         if not (line := text.readline(MAX_LINE_LENGTH)):
             return
-        skipped, rest = 0, line
+        rest = line
         while len(rest) == MAX_LINE_LENGTH and not rest.endswith("\n"):
             rest = text.readline(MAX_LINE_LENGTH)
-            skipped += len(rest)
-            if skipped > MAX_SKIPPED:
-                raise UsageError(ENDLESS_LINE.format(path))
         yield line
         done(number)
 

@@ -157,9 +157,9 @@ class ChildProcess:
             self.pause = 0.0
         if time.monotonic() - self.started < self.pause:
             return
-        terminal.print_note(
-            f"The {self.name} ended ({exit_reason(self.process.returncode)}); starting it again."
-        )
+        code = self.process.returncode
+        reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        terminal.print_note(f"The {self.name} ended ({reason}); starting it again.")
         self.pause = min(max(1.0, self.pause * 2), LONGEST_PAUSE)
         self.start()
 
@@ -204,7 +204,12 @@ def broker_child(settings: Settings, environment: Mapping[str, str]) -> ChildPro
 def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
     """Start the children in the order of their dependencies; stop them in reverse order."""
     children: list[ChildProcess] = []
-    environment = child_processes.python_environment(os.environ) | settings_of(settings)
+    environment = child_processes.python_environment(os.environ) | {
+        "DIGEST_DATA_DIR": str(settings.data_dir),
+        "DIGEST_LISTEN": str(settings.listen),
+        "DIGEST_BASE_URL": settings.base_url,
+        "DIGEST_BROKER_URL": settings.broker,
+    }
     planned = [broker_child(settings, environment)] if settings.broker_url is None else []
     for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
         command = child_processes.python_command(*arguments)
@@ -226,16 +231,6 @@ ROLES = {
     "scheduler": ["workers", "scheduler"],
 }
 INBOUND = {"inbound": ["digest", "inbound"]}  #: the role that is started only if DIGEST_INBOUND is set
-
-
-def settings_of(settings: Settings) -> dict[str, str]:
-    """Return the settings that the children get as environment variables."""
-    return {
-        "DIGEST_DATA_DIR": str(settings.data_dir),
-        "DIGEST_LISTEN": str(settings.listen),
-        "DIGEST_BASE_URL": settings.base_url,
-        "DIGEST_BROKER_URL": settings.broker,
-    }
 
 
 # ── while it runs ───────────────────────────────────────────────────────────────────────────────
@@ -312,11 +307,6 @@ def announce(settings: Settings) -> None:
         if address:
             console.print(f"  {name:<17}{address}", soft_wrap=True)
     console.print()
-
-
-def exit_reason(code: int) -> str:
-    """Return the name of the signal that ended a process, or its exit code."""
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 # ── the embedded broker ──
