@@ -18,9 +18,9 @@ from digest.delivery.transports.open_transport import open_transport
 from digest.delivery.transports.transport import Transport
 from digest.mail import dns_records
 from digest.papers.public_view import PublicRules
+from digest.process import key_fingerprints
 from digest.process.caches import Caches
 from digest.settings import Settings
-from digest.site import key_fingerprints
 from digest.site.site_profile import Site
 
 if TYPE_CHECKING:

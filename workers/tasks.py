@@ -11,10 +11,9 @@ from time import sleep
 
 from digest import db
 from digest.db.tables.deliveries import Lane
-from digest.delivery import delivery_run
+from digest.delivery import delivery_run, press_store
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import polling
-from digest.letters import press_store
 from digest.process import heartbeats
 from digest.publishing import chunk_of_digests, cleanup, due_readers, publish_due
 from workers.app import BULK, PROMPT, app, is_stopping

@@ -18,9 +18,8 @@ from digest import db
 from digest.db.tables.dumps import UnreadDump
 from digest.db.tables.service_state import Heartbeat
 from digest.db.tables.subscribers import SignUp, Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.editions import restore_point
-from digest.editions.restore_point import RESTORED
+from digest.delivery import outbox, restore_point
+from digest.delivery.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site.site_profile import Site

@@ -29,7 +29,7 @@ from digest.db.tables.service_state import Observation
 from digest.db.tables.subscribers import Subscriber
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.decisions import ALL
-from digest.site import key_fingerprints
+from digest.process import key_fingerprints
 from digest.site.site_profile import Site
 from digest.subscribers import erasure, unsubscribe_and_undo
 

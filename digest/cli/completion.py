@@ -27,7 +27,7 @@ def topics(incomplete: str) -> list[str]:
 
 def packs(incomplete: str) -> list[str]:
     """Return the names of packs that begin with this text."""
-    from digest.topics import stored_packs
+    from digest.subscribers import stored_packs
 
     found = choices(lambda session: sorted(stored_packs.load_packs(session)))
     return [name for name in found if name.startswith(incomplete)]

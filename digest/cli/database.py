@@ -39,7 +39,7 @@ def upgrade() -> CommandResult:
         digest db upgrade --json
     """
     from digest import db
-    from digest.site import key_fingerprints
+    from digest.process import key_fingerprints
 
     settings = command_context.read_settings(makes_database=True)
     engine = db.make_engine(settings.database)

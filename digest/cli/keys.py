@@ -52,7 +52,7 @@ def retire(
         digest keys retire 7f3a9c
     """
     from digest.monitoring.supervisor import find_supervisor
-    from digest.site import key_fingerprints
+    from digest.process import key_fingerprints
 
     if not key:
         with work.reading() as session:

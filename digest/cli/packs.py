@@ -40,8 +40,7 @@ def show_list(work: Workspace) -> CommandResult:
         digest topics pack list
         digest topics pack list --json
     """
-    from digest.subscribers import pack_updates
-    from digest.topics import stored_packs
+    from digest.subscribers import pack_updates, stored_packs
 
     users = pack_updates.count_pack_users(work.session)
     packs = [versions[max(versions)] for versions in stored_packs.load_packs(work.session).values()]
@@ -69,7 +68,7 @@ def show(
         digest topics pack show lab
         digest topics pack show lab --version 1
     """
-    from digest.topics import stored_packs
+    from digest.subscribers import stored_packs
 
     pack = stored_packs.get(work.session, name, version)
     published = dict(stored_packs.versions(work.session, name))
@@ -137,7 +136,8 @@ def publish(
 
 def read(session: Session, source: str, version: int | None) -> Pack:
     """Return the pack in a file, or a published version of the pack of this name."""
-    from digest.topics import pack_files, stored_packs
+    from digest.subscribers import stored_packs
+    from digest.topics import pack_files
 
     if version is not None:
         return replace(stored_packs.get(session, source, version), version=0)

@@ -114,7 +114,7 @@ def list_papers(
 ) -> list[Ranked]:
     """Return the matching papers in the given order."""
     from digest.papers.catalog import queries
-    from digest.topics.filter_registry import FilterRegistry
+    from digest.subscribers.filter_registry import FilterRegistry
     from digest.topics.paper_index import PaperIndex
 
     parsed = FilterRegistry(session).resolve_text(filter_text) if filter_text else None

@@ -397,7 +397,7 @@ def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], l
 
     A pack before one of the subscriber's own topics stays a topic, because import puts packs at the end.
     """
-    from digest.topics import filter_registry
+    from digest.subscribers import filter_registry
 
     own = dict(topics)
     packs: list[str] = []

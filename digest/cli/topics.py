@@ -81,7 +81,7 @@ def try_out(
         digest topics test use:lab/nlp --limit 50 --json
     """
     from digest.papers.catalog import queries
-    from digest.topics.filter_registry import FilterRegistry
+    from digest.subscribers.filter_registry import FilterRegistry
     from digest.topics.paper_index import PaperIndex
 
     registry = FilterRegistry(work.session)
@@ -151,7 +151,7 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
         parsed = filter_parser.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
-    from digest.topics.filter_registry import FilterRegistry
+    from digest.subscribers.filter_registry import FilterRegistry
 
     with command_context.open_context() as context, context.read_session() as session:
         registry = FilterRegistry(session)

@@ -32,9 +32,8 @@ from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch, Unreachable
 from digest.monitoring import probes
-from digest.process import child_processes, heartbeats
+from digest.process import child_processes, heartbeats, key_fingerprints
 from digest.settings import ListenAddress, Settings
-from digest.site import key_fingerprints
 from digest.subscribers import sample_reader
 
 log = logging.getLogger(__name__)

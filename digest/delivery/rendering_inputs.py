@@ -13,12 +13,11 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.subscribers import FilterRow
-from digest.delivery import outbox
+from digest.delivery import outbox, press_store
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import ClaimedDelivery
 from digest.editions.compose import Digest
 from digest.errors import NotFound
-from digest.letters import press_store
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import letters_of
 from digest.process.caches import Caches

@@ -10,13 +10,12 @@ from functools import cached_property
 
 from digest.bounces import bounce_score, report_parser
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox
+from digest.delivery import outbox, shown
 from digest.delivery.limits import domain_pauses
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Outbox
 from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports.transport import Outcome, Verdict
-from digest.editions import shown
 from digest.site.site_profile import Site
 
 SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server that did not respond is not tried

@@ -16,10 +16,10 @@ from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyCause
 from digest.site import links
-from digest.subscribers import preferences, saved_papers, subscriber_topics, topic_feedback
+from digest.subscribers import preferences, recent_papers, saved_papers, subscriber_topics, topic_feedback
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import explanation, recent_papers
-from digest.topics.filter_registry import FilterRegistry
+from digest.topics import explanation
 
 MAX_NOTES = 3  #: maximum number of notes on a filter
 MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation

@@ -29,8 +29,8 @@ from digest.subscribers import (
     subscriber_topics,
     undo_changes,
 )
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics.filter_registry import FilterRegistry
 
 
 def answer_subscribed(request: ReaderRequest, command: Command) -> str:

@@ -9,8 +9,8 @@ from digest.inbound.mail_commands import AddTopic, ChangeSchedule, Command, Conf
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
 from digest.subscribers import reader_settings, sign_up_queue, subscriber_topics
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings, Remark
-from digest.topics.filter_registry import FilterRegistry
 
 
 def ask_to_subscribe(

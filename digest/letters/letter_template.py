@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from itertools import count
 from typing import Any
 
 from jinja2 import Environment, Template, TemplateSyntaxError, meta, nodes
@@ -169,7 +168,9 @@ class LetterTemplate:
         page = flattener.flatten(name)
         if is_html:
             inline_styles(page)
-        page = (EncodedOutput(made, is_html=is_html) if is_encoded else EscapedOutput()).visit(page)
+        self.fragments: list[FragmentCache] = []
+        output = EncodedOutput(made, self.fragments, is_html=is_html) if is_encoded else EscapedOutput()
+        page = output.visit(page)
         page.body = [nodes.Scope(page.body)]  # whose variables are local variables
         self.sources = flattener.sources
         self.compiled = Template.from_code(made, made.compile(page, name, name), dict(made.globals))
@@ -177,6 +178,12 @@ class LetterTemplate:
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the text; an encoded one has marks in place of the values of one reader."""
         return "".join(self.compiled.root_render_func(self.compiled.new_context(values)))  # type: ignore[arg-type]
+
+    def forget_fragments(self) -> None:
+        """Drop the kept fragments; those of an earlier press would keep its cards in memory."""
+        for kept in self.fragments:
+            kept.clear()
+            kept.size = 0
 
     def line_of(self, written: str) -> tuple[str, int]:
         """Return the file and the line of a template that most probably wrote this line of a letter."""
@@ -373,9 +380,9 @@ class EscapedOutput(NodeTransformer):
 class EncodedOutput(NodeTransformer):
     """Makes a flat tree print encoded text, and look up its cached parts, each in a cache of its own."""
 
-    def __init__(self, environment: Environment, *, is_html: bool):
-        self.environment, self.is_html = environment, is_html
-        self.numbers, self.is_cached = count(), False
+    def __init__(self, environment: Environment, fragments: list[FragmentCache], *, is_html: bool):
+        self.environment, self.fragments, self.is_html = environment, fragments, is_html
+        self.is_cached = False
 
     def visit_Output(self, node: nodes.Output) -> nodes.Output:
         printed = "encoded" if not self.is_cached else "escaped" if self.is_html else ""
@@ -389,7 +396,8 @@ class EncodedOutput(NodeTransformer):
     def visit_With(self, node: nodes.With) -> Any:
         if not is_cached_part(node):
             return self.generic_visit(node)
-        name, fragments, (key,) = f"fragment_{next(self.numbers)}", FragmentCache(), node.values
+        name, fragments, (key,) = f"fragment_{len(self.fragments)}", FragmentCache(), node.values
+        self.fragments.append(fragments)
         is_joined = any(
             map(is_cached_part, node.find_all(nodes.With))
         )  # from cached parts, which are encoded

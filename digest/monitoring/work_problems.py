@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from digest import plurals
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.delivery.outbox import MailSilence
-from digest.editions.restore_point import RESTORED
+from digest.delivery.restore_point import RESTORED
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, PATIENCE, PATIENCE_WITH_RUNS, DueWork, Figures
 from digest.monitoring.supervisor import Supervisor

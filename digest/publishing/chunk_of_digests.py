@@ -20,8 +20,7 @@ from sqlalchemy.orm import Session
 from digest import db, plurals
 from digest.db.tables.deliveries import DeliveryState
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
-from digest.editions import shown
+from digest.delivery import outbox, shown
 from digest.editions.schedule import ScheduleStatus
 from digest.process import failpoints, gc_control
 from digest.publishing import nothing_today, pending_updates

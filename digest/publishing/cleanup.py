@@ -14,10 +14,8 @@ from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.db import kept_pages
 from digest.db.tables.deliveries import PressRow
-from digest.delivery import outbox
+from digest.delivery import outbox, press_store, shown
 from digest.delivery.limits import shared_limits
-from digest.editions import shown
-from digest.letters import press_store
 from digest.papers.catalog import other_versions
 from digest.publishing.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 from digest.subscribers import unsubscribe_and_undo

@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow
 from digest.db.tables.subscribers import Subscriber
-from digest.editions import schedule, shown
+from digest.delivery import press_store, shown
+from digest.editions import schedule
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
-from digest.letters import headers, letter_rendering, mime, personalization, press_store
+from digest.letters import headers, letter_rendering, mime, personalization
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.letter_rendering import Personalization
 from digest.letters.mime import RenderedLetter
@@ -25,8 +26,7 @@ from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.publication import Publication, gather_inputs
 from digest.publishing.reader_values import Decision
-from digest.subscribers import next_digest, subscriber_rows
-from digest.topics import filter_registry
+from digest.subscribers import filter_registry, next_digest, subscriber_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

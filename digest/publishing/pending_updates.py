@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
 from digest.db.tables.papers import ChangeRow, PaperRow
-from digest.editions import shown as shown_papers
+from digest.delivery import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.papers import display_text
 from digest.publishing.reader_values import PendingFollowups, Reader

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, Subscription
-from digest.editions import shown as shown_papers
-from digest.letters import press_store
+from digest.delivery import press_store
+from digest.delivery import shown as shown_papers
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.load_templates import letters_of
 from digest.letters.press.press_value import Press

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlalchemy import func, select
 
 from digest.db.tables.deliveries import Delivery
-from digest.letters import press_store
+from digest.delivery import press_store
 from digest.letters.press.press_value import Press
 from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from digest.db.tables.subscribers import Subscriber
+from digest.delivery import press_store
 from digest.editions import time_zones
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
-from digest.letters import press_store
 from digest.letters.cards import CardForm
 from digest.letters.press.digest_page import card_of_paper
 from digest.letters.press.press_value import Press

@@ -18,6 +18,7 @@ from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 from digest.site.site_profile import Site
 from digest.subscribers import (
+    filter_registry,
     invitations,
     reader_settings,
     sign_up_limits,
@@ -25,7 +26,6 @@ from digest.subscribers import (
     subscriber_topics,
 )
 from digest.subscribers.reader_settings import ReaderSettings, Remark
-from digest.topics import filter_registry
 from digest.topics.starter_filters import STARTER_TOPICS
 
 REMIND_AFTER = timedelta(hours=24)

@@ -23,7 +23,8 @@ from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError
 from digest.site.site_profile import Site
-from digest.topics import filter_parser, filter_registry, pack_resolution, stored_packs
+from digest.subscribers import filter_registry, stored_packs
+from digest.topics import filter_parser, pack_resolution
 from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import PackVersions
 

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadFilter
 from digest.subscribers import next_digest, reader_settings, subscriber_rows, subscriber_topics
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_registry import FilterRegistry
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session, aliased
 from digest import db
 from digest.db.tables.subscribers import FilterRow, ResolvedFilter, Subscriber, Subscription
 from digest.errors import BadField
-from digest.topics import example_words, filter_registry
-from digest.topics.filter_registry import FilterRegistry
+from digest.subscribers import filter_registry
+from digest.subscribers.filter_registry import FilterRegistry
+from digest.topics import example_words
 
 #: Control characters and surrogates, except line ends and tabs, since some databases cannot store them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

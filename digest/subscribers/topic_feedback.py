@@ -22,14 +22,14 @@ from digest.papers.display_text import display
 from digest.papers.paper_record import Paper
 from digest.process.caches import Caches
 from digest.site.site_profile import Site
-from digest.subscribers import saved_papers, subscriber_topics, undo_changes
+from digest.subscribers import recent_papers, saved_papers, subscriber_topics, undo_changes
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
+from digest.subscribers.recent_papers import RecentPapers
 from digest.subscribers.subscriber_topics import SubscriberTopic
-from digest.topics import example_topics, explanation, filter_parser, filter_tree, recent_papers
+from digest.topics import example_topics, explanation, filter_parser, filter_tree
 from digest.topics.example_topics import ExampleTopic, topic_like
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_registry import FilterRegistry
-from digest.topics.recent_papers import RecentPapers
 
 MAX_TITLES = 3  #: maximum number of titles in the sentence about a change's effect
 MAX_TITLE_LENGTH = 80

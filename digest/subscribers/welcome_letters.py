@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Confirmation, Subscriber
+from digest.delivery import shown
 from digest.delivery.outbox import planned_letters
-from digest.editions import shown
 from digest.letters import figures_in_words
 from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_letters, subscriber_topics

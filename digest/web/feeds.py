@@ -23,9 +23,9 @@ from digest.papers.paper_record import Paper
 from digest.papers.trending import Ranked
 from digest.site import links
 from digest.subscribers import saved_papers
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.topics import paper_index
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_registry import FilterRegistry
 from digest.web import trending_list
 from digest.web.visits import Visit
 

@@ -14,9 +14,9 @@ from digest.errors import BadField, BadFilter, UsageError
 from digest.mail import addresses
 from digest.papers.catalog import queries
 from digest.subscribers import sign_up_limits, sign_up_queue, subscriber_topics
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import example_topics
-from digest.topics.filter_registry import FilterRegistry
 from digest.web import (
     forms,
     library_upload,

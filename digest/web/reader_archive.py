@@ -15,11 +15,11 @@ from starlette.responses import HTMLResponse, Response
 
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
+from digest.delivery import outbox, press_store
 from digest.editions.compose import Digest
 from digest.editions.schedule import local_day
 from digest.errors import NotFound
-from digest.letters import cards, figures_in_words, personalization, press_store
+from digest.letters import cards, figures_in_words, personalization
 from digest.letters.cards import CardForm
 from digest.letters.letter_rendering import Personalization
 from digest.letters.press.load_templates import letters_of
@@ -28,8 +28,7 @@ from digest.mail import addresses
 from digest.papers.catalog import queries
 from digest.publishing import candidate_papers
 from digest.site import links
-from digest.subscribers import subscriber_rows
-from digest.topics import filter_registry
+from digest.subscribers import filter_registry, subscriber_rows
 from digest.web import citation_files, front_page, page_rendering
 from digest.web.middleware import mail_headers
 from digest.web.problem_pages import EXPIRED_DIGEST, Gone

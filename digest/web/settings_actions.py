@@ -25,8 +25,8 @@ from digest.subscribers import (
     undo_changes,
     unsubscribe_and_undo,
 )
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
-from digest.topics.filter_registry import FilterRegistry
 from digest.web import settings_page, topic_trials, unsubscribe_page
 from digest.web.settings_page import FormState, TypedTopic
 from digest.web.sign_up_form import check_settings, error_sentence

@@ -17,11 +17,11 @@ from digest.publishing import visitor_sample, welcome_papers
 from digest.publishing.visitor_sample import SampleDigest
 from digest.site.links import paper_url
 from digest.subscribers import subscriber_topics
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import example_topics, example_words, filter_backtest, filter_parser
 from digest.topics.filter_backtest import PerDay
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_registry import FilterRegistry
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import topic_trials
 from digest.web.sign_up_form import MAX_NAME, SignUpForm

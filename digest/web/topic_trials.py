@@ -12,12 +12,12 @@ from digest import plurals
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers.display_text import display
+from digest.subscribers import recent_papers as topic_papers
+from digest.subscribers.filter_registry import FilterRegistry
+from digest.subscribers.recent_papers import RecentPapers
 from digest.topics import explanation, filter_parser, marked_text
-from digest.topics import recent_papers as topic_papers
 from digest.topics.filter_backtest import PerDay
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_registry import FilterRegistry
-from digest.topics.recent_papers import RecentPapers
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web.visits import Visit
 

@@ -20,8 +20,8 @@ from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, Shown
 from digest.db.tables.papers import PaperRow
 from digest.db.tables.subscribers import Subscriber, SubscriberState
+from digest.delivery import shown
 from digest.delivery.outbox.planned_letters import NothingTodayLetter
-from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
 from digest.letters.templates import Templates

@@ -20,7 +20,7 @@ from sqlalchemy import select
 from digest import db
 from digest.app_context import AppContext, open_context
 from digest.db.tables.subscribers import FilterRow, Subscriber
-from digest.letters import press_store
+from digest.delivery import press_store
 from digest.settings import load_settings
 from digest.topics.paper_index import PaperIndex
 from tests.bench import competent_rival, naive_rival

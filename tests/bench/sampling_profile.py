@@ -29,7 +29,7 @@ OTHER, IDLE = "other", "between tasks"
 #: The step of each function, by module; the innermost one on the stack is the worker's current step.
 STEPS: dict[str, dict[str, str]] = {
     "digest.publishing.publish_due": {"prepare_press": "press"},
-    "digest.letters.press_store": {"load_press": "press"},
+    "digest.delivery.press_store": {"load_press": "press"},
     "digest.publishing.due_readers": {
         "chunk_starts": "gather",
         "lock_due_readers": "gather",

@@ -19,7 +19,7 @@ from digest.db.tables.deliveries import DeliveryState
 from digest.db.tables.papers import ChangeRow, PaperRow
 from digest.db.tables.subscribers import Subscriber
 from digest.delivery import outbox
-from digest.editions import shown as shown_papers
+from digest.delivery import shown as shown_papers
 from digest.publishing import due_readers, pending_updates
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS
 

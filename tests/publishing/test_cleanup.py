@@ -15,10 +15,9 @@ from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Follow
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.papers import ChangeKind
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery import outbox, shown
 from digest.delivery.outbox import delete_old
 from digest.dumps.intake import dumps_folder
-from digest.editions import shown
 from digest.errors import BadField
 from digest.letters.templates import Templates
 from digest.publishing import cleanup, retention_rules

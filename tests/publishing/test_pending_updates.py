@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select, update
 
 from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent
-from digest.editions import shown
+from digest.delivery import shown
 from digest.editions.compose import Digest, FollowUp
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Announcement, Record

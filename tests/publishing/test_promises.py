@@ -13,8 +13,9 @@ from digest import db
 from digest.backups.expire_past import expire_past
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import Subscriber, SubscriberState
+from digest.delivery import press_store
 from digest.editions.schedule import Cadence, Edition, Schedule
-from digest.letters import personalization, press_store
+from digest.letters import personalization
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Record
 from digest.publishing.chunk_of_digests import PublishReport

@@ -16,10 +16,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow, Shown
 from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState
-from digest.editions import shown
+from digest.delivery import press_store, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence
-from digest.letters import press_store
 from digest.letters.press.press_value import Press
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Record

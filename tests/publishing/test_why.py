@@ -12,7 +12,7 @@ from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.deliveries import Delivery, DeliveryState, PressRow
 from digest.db.tables.subscribers import SubscriberState
-from digest.editions import shown
+from digest.delivery import shown
 from digest.errors import NotFound
 from digest.letters.templates import Templates
 from digest.papers.paper_record import Announcement, Record

@@ -24,13 +24,21 @@ from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import confirmations, pack_updates, preferences, subscriber_rows, subscriber_topics
+from digest.subscribers import (
+    confirmations,
+    filter_registry,
+    pack_updates,
+    preferences,
+    stored_packs,
+    subscriber_rows,
+    subscriber_topics,
+)
 from digest.subscribers.csv_import import import_list
 from digest.subscribers.csv_import.file_rows import CsvRows
 from digest.subscribers.pack_updates import PackChange
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import filter_registry, pack_resolution, stored_packs
 from digest.topics import pack_files as files
+from digest.topics import pack_resolution
 from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES

@@ -29,6 +29,7 @@ from digest.subscribers import (
     confirmation_letters,
     confirmations,
     erasure,
+    filter_registry,
     next_digest,
     operator_acts,
     pauses,
@@ -40,7 +41,6 @@ from digest.subscribers import (
 )
 from digest.subscribers.confirmations import SignUpOutcome
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import filter_registry
 
 OSLO = {"timezone": "Europe/Oslo"}
 

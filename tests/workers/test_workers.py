@@ -20,8 +20,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.subscribers import SubscriberState
 from digest.errors import SetupMismatch
+from digest.process import key_fingerprints
 from digest.publishing import due_readers
-from digest.site import key_fingerprints
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT

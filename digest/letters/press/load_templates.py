@@ -96,11 +96,17 @@ SAMPLE_READERS = (
 
 def letters_of(press: Press, site: Site, templates: Templates, caches: Caches) -> DigestLetters:
     """Return the letters of this press and site, cached if they were used recently."""
-    compiled = digest_templates(templates, site, caches)
+
+    def make_letters() -> DigestLetters:
+        compiled = digest_templates(templates, site, caches)
+        for template in compiled:
+            template.forget_fragments()
+        return DigestLetters(press, site, compiled)
+
     return caches.get_or_make(
         "digest letters",
         (press.name, site, templates.fingerprint),
-        lambda: DigestLetters(press, site, compiled),
+        make_letters,
         bound=MAX_PRESSES,
     )
 

@@ -15,11 +15,10 @@ from digest.db.tables.deliveries import Delivery, DeliveryState, FollowupSent, S
 from digest.db.tables.dumps import DumpRow
 from digest.db.tables.papers import AppearanceRow, ChangeRow, EarlierVersion, PaperRow
 from digest.db.tables.subscribers import FilterRow
-from digest.editions import restore_point, shown
+from digest.delivery import press_store, restore_point, shown
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Edition
 from digest.errors import NotFound
-from digest.letters import press_store
 from digest.papers.catalog import queries
 from digest.papers.display_text import display
 from digest.papers.paper_record import Announcement

@@ -10,10 +10,9 @@ from sqlalchemy.orm import Session
 from digest import plurals
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
+from digest.delivery import outbox, restore_point
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL
-from digest.editions import restore_point
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, cadence_text, edition_on, schedule_status
 from digest.editions.time_zones import zone_of

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.subscribers import reader_settings
+from digest.subscribers import filter_registry, reader_settings
 from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow
 from digest.subscribers.subscriber_topics import StoredTopic, folded_name
-from digest.topics import filter_registry
 
 #: The states to which a row may move a subscriber, keyed by current state; other states are ignored.
 ALLOWED_TRANSITIONS = {

@@ -16,12 +16,11 @@ from sqlalchemy.orm import Session
 from digest.db.tables.subscribers import SubscriberState
 from digest.errors import BadField, BadFilter
 from digest.mail import addresses
-from digest.subscribers import reader_settings, subscriber_rows, subscriber_topics
+from digest.subscribers import filter_registry, reader_settings, subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import.file_rows import SUPPRESSED_STATE, Row
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import SETTINGS, Texts
 from digest.subscribers.subscriber_topics import CheckedTopic
-from digest.topics import filter_registry
-from digest.topics.filter_registry import FilterRegistry
 
 CELLS_CACHED = 4_096  #: maximum number of cells whose parsed filters are cached
 

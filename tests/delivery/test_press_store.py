@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy.orm import Session
 
-from digest.letters import press_store
+from digest.delivery import press_store
 from digest.letters.press.press_value import MAX_PRESSES, make_press
 from tests.letters.invented_papers import NOW
 from tests.support.shared_caches import CACHES

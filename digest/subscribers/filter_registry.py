@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.subscribers import ExampleRow, FilterRow, ResolvedFilter, filter_fingerprint
 from digest.papers.catalog import queries
-from digest.topics import example_words, filter_parser, pack_resolution, stored_packs
+from digest.subscribers import stored_packs
+from digest.topics import example_words, filter_parser, pack_resolution
 from digest.topics.clauses.text_words import MAX_CHARACTERS
 from digest.topics.filter_parser import Filter
 from digest.topics.pack_resolution import PackVersions

@@ -13,7 +13,7 @@ from digest import db
 from digest.db.tables.deliveries import Delivery, PressRow
 from digest.db.tables.dumps import DumpRow, DumpState
 from digest.db.tables.papers import PaperRow
-from digest.editions import restore_point
+from digest.delivery import restore_point
 from digest.errors import NotFound
 from digest.letters import figures_in_words
 from digest.letters.press.press_value import MAX_PRESSES, Press, from_bytes, make_press, to_bytes
