@@ -25,7 +25,6 @@ from digest.db.column_types import Base, BigKey, UtcDateTime, partial_index
 from digest.db.conditions import (
     LAST_KEY,
     one_of,
-    one_of_few,
     row_version_sql,
     rows_by_key,
     unique_where,
@@ -74,7 +73,6 @@ __all__ = [
     "make_engine",
     "newest_revision",
     "one_of",
-    "one_of_few",
     "open_read_only",
     "parsed_url",
     "partial_index",

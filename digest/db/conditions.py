@@ -88,27 +88,21 @@ class OneOf(ColumnElement[bool]):
 
 
 def one_of(
-    column: ColumnElement[Any], values: Collection[int] | Collection[str] | BindParameter[Any]
+    column: ColumnElement[Any],
+    values: Collection[int] | Collection[str] | BindParameter[Any],
+    *,
+    is_small_table: bool = False,
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
     An IN with a thousand parameters would be compiled, parsed and planned each time. With a parameter from
     `values_param`, the statement can be built once and reused; building it takes as long as sending it.
+
+    In a prepared statement, PostgreSQL assumes that an array has ten values, and may compare each row of a
+    table of a few thousand rows with hundreds of values, unless `is_small_table`.
     """
     given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
-    return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
-
-
-def one_of_few(
-    column: ColumnElement[Any], values: Collection[int] | BindParameter[Any]
-) -> ColumnElement[bool]:
-    """Return the same condition as `one_of`, in a form for tables of a few thousand rows.
-
-    In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`,
-    PostgreSQL would therefore scan the table and compare each row with hundreds of values.
-    """
-    given = values if isinstance(values, BindParameter) else literal(values, ManyValues(column.type))
-    return OneOf(column, given, are_rows=True)
+    return OneOf(column, given, are_rows=is_small_table or not cast(ManyValues, given.type).holds_numbers)
 
 
 def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 from sqlalchemy import Connection, Engine, LargeBinary, Table, delete, func, insert, select, update
@@ -79,35 +79,23 @@ def require_empty(writing: Connection) -> None:
 def copy_table(
     table: Table, reading: Connection, writing: Connection, progress: Callable[[int], None]
 ) -> int:
-    """Copy the rows of one table and return their number."""
-    number = 0
+    """Copy the rows of one table and return their number.
+
+    References to rows of the same table, which may not have been copied yet, are written at the end.
+    """
+    number, own = 0, [key.parent for key in table.foreign_keys if key.column.table is table]
     is_large = any(isinstance(column.type, LargeBinary) for column in table.c)
     batches = reading.execution_options(yield_per=LARGE_BATCH_ROWS if is_large else BATCH_ROWS)
     rows = batches.execute(select(table).order_by(*table.primary_key))
+    unknown = dict.fromkeys(column.name for column in own)
     for part in rows.mappings().partitions():
-        writing.execute(insert(table), [without_self_references(table, row) for row in part])
+        writing.execute(insert(table), [{**row, **unknown} for row in part])
         number += len(part)
         progress(len(part))
-    restore_self_references(table, reading, writing)
-    return number
-
-
-def self_references(table: Table) -> list[str]:
-    """Return the columns that refer to rows of the same table, which may not have been copied yet."""
-    return [key.parent.name for key in table.foreign_keys if key.column.table is table]
-
-
-def without_self_references(table: Table, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the row with None in the columns that refer to other rows of its table."""
-    return {**row, **dict.fromkeys(self_references(table))}
-
-
-def restore_self_references(table: Table, reading: Connection, writing: Connection) -> None:
-    """Write the references between rows of the same table, once all rows are copied."""
-    for name in self_references(table):
-        column = table.c[name]
+    for column in own:
         for row in reading.execute(select(table.c.id, column).where(column.is_not(None))):
-            writing.execute(update(table).where(table.c.id == row.id).values({name: row[1]}))
+            writing.execute(update(table).where(table.c.id == row.id).values({column.name: row[1]}))
+    return number
 
 
 def verify(table: Table, expected: int, writing: Connection) -> None:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 MAX_KNOWN = 20_000  #: maximum number of filters that a delivery run caches (about 2 MB)
 FILTER_COLUMNS: Any = FilterRow.__table__.c
 FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
-    db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
+    db.one_of(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id), is_small_table=True)
 )
 
 

@@ -6,17 +6,14 @@ see the letter, or once no digest can consider the paper any more. Callers commi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Select,
     Subquery,
-    bindparam,
     delete,
     func,
     select,
@@ -58,43 +55,24 @@ def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> No
         session.connection().execute(statement, [{**shared, "paper_id": paper} for paper in papers])
 
 
-def record_followups(session: Session, followups: Sequence[Mapping[str, Any]]) -> None:
-    """Record the updates that were sent; raise IntegrityError if a reader already got one of the updates."""
-    db.insert_many(session, FollowupSent, followups)
-
-
-def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> list[tuple[int, int]]:
-    """Return (subscriber id, paper id) of the papers from `since_id` on that these subscribers were shown.
-
-    Because the query skips older papers, it is as fast for long-term readers as for new readers.
-    """
-    values = {"ids": subscriber_ids, "since_id": since_id}
-    found = session.connection().execute(shown_since_query(db.dialect_name(session)), values)
-    return [(row[0], row[1]) for row in found]
-
-
-@lru_cache(maxsize=2)  # one entry per database dialect
-def shown_since_query(dialect: str) -> Select[Any]:
-    """Return the query of `shown_to`, cached because building it takes as long as running it."""
-    rows = shown_by_subscriber(dialect, SHOWN_TABLE.c.paper_id >= bindparam("since_id")).c
-    return select(rows.subscriber_id, rows.paper_id)
-
-
-def shown_among(
-    session: Session, subscriber_ids: Collection[int], papers: Collection[int]
+def shown_to(
+    session: Session, subscriber_ids: Collection[int], which: ColumnElement[bool]
 ) -> list[tuple[int, int]]:
-    """Return (subscriber id, paper id) of those of these few papers that these subscribers were shown."""
-    condition = db.one_of(SHOWN_TABLE.c.paper_id, db.values_param("papers", SHOWN_TABLE.c.paper_id))
-    rows = shown_by_subscriber(db.dialect_name(session), condition).c
+    """Return (subscriber id, paper id) of those of these papers that these subscribers were shown.
+
+    `which` is a condition on `SHOWN_TABLE`.
+    """
+    rows = shown_by_subscriber(session, which).c
     query = select(rows.subscriber_id, rows.paper_id)
-    found = session.connection().execute(query, {"ids": subscriber_ids, "papers": papers})
-    return [(row[0], row[1]) for row in found]
+    return [(row[0], row[1]) for row in session.connection().execute(query, {"ids": subscriber_ids})]
 
 
-def shown_by_subscriber(dialect: str, condition: ColumnElement[bool]) -> Subquery:
+def shown_by_subscriber(session: Session, which: ColumnElement[bool]) -> Subquery:
     """Return the rows of `shown` that meet the condition, for the subscribers in the parameter `ids`."""
     reader: Column[int] = SHOWN_TABLE.c.subscriber_id
-    return db.rows_by_key(dialect, SHOWN_TABLE, reader, db.values_param("ids", reader), condition)
+    return db.rows_by_key(
+        db.dialect_name(session), SHOWN_TABLE, reader, db.values_param("ids", reader), which
+    )
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
@@ -129,18 +107,13 @@ def release(session: Session, delivery_ids: Iterable[int]) -> int:
         .execution_options(synchronize_session=False)
     )
     for row in released:
-        restore_considered_until(session, row)
+        session.execute(
+            update(Subscriber)
+            .where(Subscriber.id == row.subscriber_id, Subscriber.considered_until > row.covers_from)
+            .values(considered_until=row.covers_from, considered_paper_id=row.covers_paper_id)
+            .execution_options(synchronize_session=False)
+        )
     return len(released)
-
-
-def restore_considered_until(session: Session, released: Any) -> None:
-    """Reset the subscriber's `considered_until` to its value before the digest, if that value is earlier."""
-    session.execute(
-        update(Subscriber)
-        .where(Subscriber.id == released.subscriber_id, Subscriber.considered_until > released.covers_from)
-        .values(considered_until=released.covers_from, considered_paper_id=released.covers_paper_id)
-        .execution_options(synchronize_session=False)
-    )
 
 
 def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tuple[int, int]]:
@@ -150,18 +123,14 @@ def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tu
     of deleted `shown` rows, last reader's id) for each batch; the caller commits.
     """
     while last := last_of_next_batch(session, after):
-        old_shown = (
-            SHOWN_TABLE.c.subscriber_id > after,
-            SHOWN_TABLE.c.subscriber_id <= last,
-            SHOWN_TABLE.c.shown_on < before,
-        )
-        old_followups = (
-            FOLLOWUPS_TABLE.c.subscriber_id > after,
-            FOLLOWUPS_TABLE.c.subscriber_id <= last,
-            FOLLOWUPS_TABLE.c.sent_on < before,
-        )
-        session.connection().execute(delete(FOLLOWUPS_TABLE).where(*old_followups))
-        yield session.connection().execute(delete(SHOWN_TABLE).where(*old_shown)).rowcount, last
+        deleted = 0
+        for table, day in (
+            (FOLLOWUPS_TABLE, FOLLOWUPS_TABLE.c.sent_on),
+            (SHOWN_TABLE, SHOWN_TABLE.c.shown_on),
+        ):
+            is_in_batch = table.c.subscriber_id > after, table.c.subscriber_id <= last
+            deleted = session.connection().execute(delete(table).where(*is_in_batch, day < before)).rowcount
+        yield deleted, last
         after = last
 
 

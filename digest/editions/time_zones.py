@@ -20,7 +20,7 @@ from digest.errors import BadField
 OFFSET = re.compile(r"(?P<etc>etc/)?(?:utc|gmt|z)?(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>[0-5]\d)?")
 MAX_OFFSET = timedelta(hours=14)  #: no zone is further from UTC
 CONTINENTS = frozenset(
-    {
+    [
         "Africa",
         "America",
         "Antarctica",
@@ -31,7 +31,7 @@ CONTINENTS = frozenset(
         "Europe",
         "Indian",
         "Pacific",
-    }
+    ]
 )
 #: Abbreviations that are no names in the zone database, or that mean a zone without summer time there.
 ABBREVIATIONS: Mapping[str, tuple[str, ...]] = {

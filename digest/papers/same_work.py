@@ -40,9 +40,14 @@ class Work:
 def stored_shingles(abstract: str) -> frozenset[int]:
     """Return the hashes of the stored shingles of an abstract."""
     words = words_of(abstract)
-    starts = range(len(words) - SHINGLE_WORDS + 1 if len(words) >= MIN_WORDS else 0)
+    return sampled_shingles(words, STORED_ONE_IN) if len(words) >= MIN_WORDS else frozenset()
+
+
+def sampled_shingles(words: Sequence[str], one_in: int) -> frozenset[int]:
+    """Return the hashes of one shingle in `one_in` of these words, which are the same in every process."""
+    starts = range(len(words) - SHINGLE_WORDS + 1)
     hashes = (crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode()) for at in starts)
-    return frozenset(each for each in hashes if each % STORED_ONE_IN == 0)
+    return frozenset(each for each in hashes if each % one_in == 0)
 
 
 def is_same_work(one: Work, other: Work) -> bool:

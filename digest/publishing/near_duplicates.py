@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from zlib import crc32
 
-from digest.papers import paper_record
-from digest.papers.paper_record import Paper
+from digest.papers.paper_record import Paper, fold, title_key
+from digest.papers.same_work import sampled_shingles
 
-SHINGLE_WORDS = 5  #: words in a shingle
 SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine selects the same shingles
 #: Minimum share of the shorter abstract's shingles that must occur in the other abstract.
 MIN_SHARED_SHARE = 0.6
@@ -39,7 +37,7 @@ def similar_abstracts(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
     sizes: list[int] = []
     holders: dict[int, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
-        shingles = sampled_shingles(paper.abstract)
+        shingles = sampled_shingles(fold(paper.abstract).split(), SAMPLED_ONE_IN)
         sizes.append(len(shingles))
         for shingle in shingles:
             holders[shingle].append(number)
@@ -58,18 +56,8 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
     """Yield the pairs of papers with the same title, if the title is long."""
     by_title: dict[str, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
-        key = paper_record.title_key(paper.title)
+        key = title_key(paper.title)
         if key.count(" ") + 1 >= MIN_TITLE_WORDS:
             by_title[key].append(number)
     for numbers in by_title.values():
         yield from combinations(numbers, 2)
-
-
-def sampled_shingles(text: str) -> set[int]:
-    """Return hashes of the sampled shingles of a text, which are the same in every process."""
-    words = paper_record.fold(text).split()
-    shingles = (
-        crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())
-        for at in range(len(words) - SHINGLE_WORDS + 1)
-    )
-    return {shingle for shingle in shingles if shingle % SAMPLED_ONE_IN == 0}

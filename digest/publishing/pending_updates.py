@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, bindparam, func, select
+from sqlalchemy import Row, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -61,7 +60,13 @@ def load_pending(
             ]
             if news:
                 found[reader_id] += news
-    return {number: pending_of_changes(some) for number, some in found.items()}
+    return {
+        number: PendingFollowups(
+            news=tuple(one.news for one in sorted(some)[:MAX_FOLLOWUPS]),
+            since=min(one.seen_at for one in some),
+        )
+        for number, some in found.items()
+    }
 
 
 def are_overdue(pending: PendingFollowups, now: datetime) -> bool:
@@ -73,15 +78,6 @@ def last_mail_at(reader: Reader) -> datetime:
     """Return when a reader last got mail; if never, when they confirmed or else signed up."""
     moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
     return moment
-
-
-def pending_of_changes(found: list[PaperChange]) -> PendingFollowups:
-    """Return the updates for one reader, withdrawals first."""
-    found.sort()
-    return PendingFollowups(
-        tuple([one.news for one in found[:MAX_FOLLOWUPS]]),
-        min([one.seen_at for one in found]),  # noqa: C419  (a list is faster)
-    )
 
 
 CHANGE_COLUMNS: Any = ChangeRow.__table__.c
@@ -123,33 +119,22 @@ def load_sent_papers(
     """Return (subscriber id, paper id, sent at, update kinds sent) for each paper that a reader was shown.
 
     `sent at` is None if the digest was not delivered. The kinds are separated by commas, or None if no update
-    was sent.
+    was sent. The delivery and the sent updates are found by a subquery for each `shown` row: with a join, a
+    query planner without current statistics would read all deliveries repeatedly.
     """
-    values = {"ids": subscriber_ids, "papers": papers}
-    return session.connection().execute(sent_papers_query(db.dialect_name(session)), values).all()
-
-
-@lru_cache(maxsize=2)  # a statement for each database dialect
-def sent_papers_query(dialect: str) -> Select[int, int, datetime | None, str | None]:
-    """Return the statement that `load_sent_papers` runs; it is built only once.
-
-    The delivery and the sent updates are found by a subquery for each `shown` row: with a join, a query
-    planner without current statistics would read all deliveries repeatedly.
-    """
-    shown = shown_papers.shown_by_subscriber(
-        dialect, db.one_of(SHOWN_COLUMNS.paper_id, db.values_param("papers", SHOWN_COLUMNS.paper_id))
-    ).c
+    shown = shown_papers.shown_by_subscriber(session, db.one_of(SHOWN_COLUMNS.paper_id, papers)).c
     delivered = Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
     same = (
         FOLLOWUP_SENT_COLUMNS.subscriber_id == shown.subscriber_id,
         FOLLOWUP_SENT_COLUMNS.paper_id == shown.paper_id,
     )
-    return select(
+    query = select(
         shown.subscriber_id,
         shown.paper_id,
         select(Delivery.dated_at).where(*delivered).scalar_subquery(),
         select(func.aggregate_strings(FOLLOWUP_SENT_COLUMNS.kind, ",")).where(*same).scalar_subquery(),
     )
+    return session.connection().execute(query, {"ids": subscriber_ids}).all()
 
 
 def record_followups(
@@ -167,4 +152,4 @@ def record_followups(
         for subscriber_id, delivery_id, news in sent_followups
         for one in news
     ]
-    shown_papers.record_followups(session, rows)
+    db.load_rows(session, FollowupSent, rows)

@@ -48,7 +48,7 @@ SUBSCRIPTIONS_QUERY = (
     .order_by(SUBSCRIPTION_COLUMNS.subscriber_id, SUBSCRIPTION_COLUMNS.position, SUBSCRIPTION_COLUMNS.id)
 )
 FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
-    db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
+    db.one_of(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id), is_small_table=True)
 )
 RESOLVED_FILTERS_QUERY = select(RESOLVED_COLUMNS.filter_id, RESOLVED_COLUMNS.resolved_filter_id)
 
@@ -110,9 +110,11 @@ def gather_inputs(publication: Publication, readers: Sequence[Reader]) -> Gather
     ids = [reader.id for reader in readers]
     topics = topics_of(session, ids) if ids else {}
     evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})
-    shown: dict[int, set[int]] = defaultdict(set)
+    shown, shown_paper = defaultdict[int, set[int]](set), shown_papers.SHOWN_TABLE.c.paper_id
     if ids and match_index.ids:
-        for subscriber_id, paper_id in shown_papers.shown_to(session, ids, since_id=min(match_index.ids)):
+        for subscriber_id, paper_id in shown_papers.shown_to(
+            session, ids, shown_paper >= min(match_index.ids)
+        ):
             number = match_index.press.rank_of_paper.get(paper_id)
             if number is not None:
                 shown[subscriber_id].add(number)
@@ -122,7 +124,7 @@ def gather_inputs(publication: Publication, readers: Sequence[Reader]) -> Gather
         for number, some in versions.items():
             for earlier in some:
                 later[earlier].add(number)
-        for subscriber_id, paper_id in shown_papers.shown_among(session, ids, sorted(later)):
+        for subscriber_id, paper_id in shown_papers.shown_to(session, ids, db.one_of(shown_paper, later)):
             shown[subscriber_id] |= later[paper_id]
     pending = pending_updates.load_pending(session, readers, publication.now)
     return GatheredInputs(match_index, publication.now, readers, topics, shown, pending, versions)

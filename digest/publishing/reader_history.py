@@ -33,35 +33,20 @@ class HistoryEvent:
 def reader_history(session: Session, site: Site, email: str) -> list[HistoryEvent]:
     """Return the events of a subscriber, latest first."""
     subscriber = subscriber_rows.get(session, email)
-    events = [
-        *state_events(subscriber),
-        *consent_events(session, subscriber),
-        *operator_events(session, subscriber),
-        *letter_events(session, subscriber),
-        *bounce_events(session, site, subscriber),
-    ]
+    of_reader = session, subscriber
+    events = [*own_events(*of_reader), *letter_events(*of_reader), *bounce_events(session, site, subscriber)]
     return sorted(events, reverse=True)
 
 
-def state_events(subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield the events in which the subscriber was added or unsubscribed."""
+def own_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield when the subscriber was added or unsubscribed, the consents, and what operators did with commands."""
     yield HistoryEvent(at=subscriber.created_at, event="added")
     if subscriber.state == SubscriberState.UNSUBSCRIBED and subscriber.unsubscribed_at:
         yield HistoryEvent(at=subscriber.unsubscribed_at, event="unsubscribed")
-
-
-def consent_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield the requests for a confirmation, and the consents."""
-    asked = select(Confirmation.made_at).where(Confirmation.subscriber_id == subscriber.id)
-    for at in session.scalars(asked):
-        yield HistoryEvent(at=at, event="confirmation requested")
-    given = select(Consent.given_at, Consent.how).where(Consent.subscriber_id == subscriber.id)
-    for at, how in session.execute(given):
-        yield HistoryEvent(at=at, event="consent", detail=how)
-
-
-def operator_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield what operators did with commands."""
+    for asked in session.scalars(select(Confirmation).where(Confirmation.subscriber_id == subscriber.id)):
+        yield HistoryEvent(at=asked.made_at, event="confirmation requested")
+    for given in session.scalars(select(Consent).where(Consent.subscriber_id == subscriber.id)):
+        yield HistoryEvent(at=given.given_at, event="consent", detail=given.how)
     for act in session.scalars(select(OperatorAct).where(OperatorAct.subscriber_id == subscriber.id)):
         yield HistoryEvent(at=act.at, event=f"operator {act.operator}".rstrip(), detail=act.act)
 

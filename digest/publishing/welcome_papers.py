@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from digest.db.tables.subscribers import Subscriber
 from digest.delivery import press_store
@@ -13,7 +12,6 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.letters.cards import CardForm
 from digest.letters.press.digest_page import card_of_paper
-from digest.letters.press.press_value import Press
 from digest.papers.catalog import queries
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.paper_eligibility import FIRST_LOOK
@@ -32,7 +30,9 @@ def choose_welcome_papers(publication: Publication, subscriber: Subscriber) -> W
     digest = recent_digest(gathered, reader)
     if gathered.topics and not digest.sections:
         digest = recent_digest(replace(gathered, topics={}), reader)
-    filters = publication.match_index.canonicals
+    filters, zone = publication.match_index.canonicals, time_zones.zone_of(reader.timezone)
+    papers = [press.papers[press.rank_of_paper[paper]] for paper in digest.papers]
+    days = {paper.first_seen_at.astimezone(zone).date() for paper in papers}
     return WelcomePapers(
         cards={
             paper: card_of_paper(press, site, paper, filters.get(section.filter_id or 0), CardForm.FULL)
@@ -40,7 +40,7 @@ def choose_welcome_papers(publication: Publication, subscriber: Subscriber) -> W
             for paper in section.papers
         },
         is_on_topics=any(section.filter_id is not None for section in digest.sections),
-        is_from_today=are_from_today(press, digest.papers, reader.timezone, publication.now),
+        is_from_today=days <= {publication.now.astimezone(zone).date()},
     )
 
 
@@ -77,25 +77,11 @@ def recent_digest(gathered: GatheredInputs, reader: Reader) -> Digest:
     """Return the digest of the last day, or of the last week if the last day has too few papers."""
     now = gathered.now
     edition = Edition(name="welcome", day=now.date(), due_at=now, closes_at=now)
-    last_day, last_week = (new_reader(reader, now - reach) for reach in (FIRST_LOOK, LONGER_LOOK))
-    digest = decide_digest(gathered, last_day, edition).digest
-    if digest.size == MAX_PAPERS:
-        return digest
-    return decide_digest(gathered, last_week, edition).digest
-
-
-def new_reader(reader: Reader, since: datetime) -> Reader:
-    """Return a copy of the reader's row that allows at most three papers, all first seen after `since`."""
-    return reader._replace(
-        max_papers=MAX_PAPERS, is_resumed=False,
-        considered_until=since, considered_paper_id=None,
-    )  # fmt: skip
-
-
-def are_from_today(press: Press, papers: Collection[int], timezone: str, now: datetime) -> bool:
-    """Return whether all these papers were first seen today, in the reader's time zone."""
-    zone = time_zones.zone_of(timezone)
-    days = {
-        press.papers[press.rank_of_paper[paper]].first_seen_at.astimezone(zone).date() for paper in papers
-    }
-    return days <= {now.astimezone(zone).date()}
+    new_reader = reader._replace(max_papers=MAX_PAPERS, is_resumed=False, considered_paper_id=None)
+    digest = Digest(sections=(), checked=0)
+    for reach in (FIRST_LOOK, LONGER_LOOK):
+        if digest.size < MAX_PAPERS:
+            digest = decide_digest(
+                gathered, new_reader._replace(considered_until=now - reach), edition
+            ).digest
+    return digest
