@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -24,6 +24,7 @@ from digest.settings import Settings
 from digest.site.site_profile import Site
 
 if TYPE_CHECKING:
+    from digest.delivery.delivery_run import DeliveryReport
     from digest.dumps.sources.polling import PollContext
     from digest.letters.dkim_signing import Signer
     from digest.letters.dkim_verification import Lookup
@@ -61,6 +62,24 @@ class AppContext:
         from digest.publishing.publication import Publication
 
         return Publication(session, site=self.site, templates=self.templates, caches=self.caches, now=now)
+
+    def deliver(self, session: Session, *, clock: Clock, **options: Any) -> DeliveryReport:
+        """Deliver due letters with this transport and these limits; the options are those of `delivery_run.deliver`."""
+        from digest.delivery import delivery_run
+
+        with self.open_transport() as transport:
+            return delivery_run.deliver(
+                session,
+                site=self.site,
+                templates=self.templates,
+                caches=self.caches,
+                transport=transport,
+                clock=clock,
+                signers=self.signers,
+                limits=self.settings.limits,
+                window=self.settings.window,
+                **options,
+            )
 
     @cached_property
     def public_rules(self) -> PublicRules:

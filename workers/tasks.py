@@ -73,17 +73,10 @@ def publish_chunks(press_name: str, after_id: int | None, now: str) -> None:
 def deliver(lane: str) -> None:
     """Deliver due letters. Each claim takes prompt letters first, so prompt letters never wait for digests."""
     context = app_context()
-    with context.write_session() as session, context.open_transport() as transport:
-        report = delivery_run.deliver(
+    with context.write_session() as session:
+        report = context.deliver(
             session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            transport=transport,
             clock=db.common_clock(session, context.clock),
-            signers=context.signers,
-            limits=context.settings.limits,
-            window=context.settings.window,
             lane=Lane.PROMPT if lane == Lane.PROMPT else None,
             max_time=MAX_DELIVERY_TIME,
             is_stopping=is_stopping,

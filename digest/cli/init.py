@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,45 +28,25 @@ HEADING = (
 )
 
 
-class SetupQuestion(NamedTuple):
-    """An option, its help, and, if it is asked for, the question and the answer that Enter gives."""
-
-    option: str
-    help: str
-    prompt: str = ""
-    default: str = ""
-
-
-#: The settings that the command stores, keyed by name.
-QUESTIONS = {
-    "site_name": SetupQuestion(
-        "--site-name NAME", "The name on pages and in letters.", "Name of the site", "Digest"
+#: The settings that the command stores: what their options take, and what they mean.
+SETTINGS = {
+    "site_name": ("NAME", "Name of the site, on pages and in letters"),
+    "base_url": ("URL", "Public address"),
+    "mail_url": (
+        "URL",
+        "Mail server, as smtp://user:secret@host:587?starttls=true (empty: keep mail on this machine)",
     ),
-    "base_url": SetupQuestion(
-        "--base-url URL", "The public address.", "Public address (URL)", "http://127.0.0.1:8000"
-    ),
-    "mail_url": SetupQuestion(
-        "--mail-url URL",
-        "The mail server.",
-        "Mail server, as smtp://user:password@host:587?starttls=true\n(empty: keep mail on this machine)",
-    ),
-    "sender": SetupQuestion(
-        "--sender SENDER", "The sender: Name <address>.", "Sender of the letters", "Digest <digest@localhost>"
-    ),
-    "postal_address": SetupQuestion(
-        "--postal-address TEXT",
-        "The postal address in the footer of every letter.",
-        "Postal address for the footer of every letter",
-    ),
-    "signup": SetupQuestion(
-        "--signup WHO",
-        "Who may sign up: open (anyone), closed (nobody), or a list of email domains.",
-        "Who may sign up: open (everybody), closed (nobody), or a list of domains",
-        "open",
-    ),
-    "database_url": SetupQuestion("--database-url URL", "A PostgreSQL database instead of SQLite."),
-    "broker_url": SetupQuestion("--broker-url URL", "A Redis server instead of the embedded broker."),
+    "sender": ("SENDER", "Sender of the letters, as Name <address>"),
+    "postal_address": ("TEXT", "Postal address for the footer of every letter"),
+    "signup": ("WHO", "Who may sign up: open (anyone), closed (nobody), or a list of email domains"),
+    "database_url": ("URL", "PostgreSQL database instead of SQLite"),
+    "broker_url": ("URL", "Redis server instead of the embedded broker"),
 }
+#: The settings that the command asks for, and the answer that Enter gives.
+DEFAULTS = {
+    "site_name": "Digest", "base_url": "http://127.0.0.1:8000", "mail_url": "",
+    "sender": "Digest <digest@localhost>", "postal_address": "", "signup": "open",
+}  # fmt: skip
 PAPERS_QUESTION = (
     "Where papers come from: arXiv categories (cs.CL+cs.LG), hf-daily (the daily list of huggingface.co), an https"
     " address,\nor a folder (empty: the folder dumps in the data directory)"
@@ -76,7 +56,8 @@ START_QUESTION = "Start the service now"
 START_LATER = "Start it with: digest up"
 
 SETTING_OPTIONS = {
-    name: Annotated[str | None, option(one.option, one.help, ...)] for name, one in QUESTIONS.items()
+    name: Annotated[str | None, option(f"--{name.replace('_', '-')} {metavar}", f"{meaning}.", ...)]
+    for name, (metavar, meaning) in SETTINGS.items()
 }
 
 
@@ -199,9 +180,8 @@ def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str, str]
         "Eight questions. Enter keeps the value in brackets. Nothing is sent before the last question."
     )
     answers = {
-        name: ask_setting(name, one.prompt, str(current.get(name, one.default)))
-        for name, one in QUESTIONS.items()
-        if one.prompt
+        name: ask_setting(name, SETTINGS[name][1], str(current.get(name, default)))
+        for name, default in DEFAULTS.items()
     }
     papers = ask(PAPERS_QUESTION, "", source_or_folder)
     return answers, papers, typer.prompt(LAST_QUESTION, default="", show_default=False, err=True)

@@ -250,7 +250,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
     """Deliver letters as if it were `now`; return the counts, and a message if Ctrl-C stopped the run."""
     from digest import db
     from digest.db.tables.deliveries import DeliveryState
-    from digest.delivery import delivery_run, outbox, stop_and_resume
+    from digest.delivery import outbox, stop_and_resume
 
     with command_context.open_write_session(context, renders=True) as session:
         stop_and_resume.requeue_dead_claims(session, now=current_time(now))
@@ -259,21 +259,13 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
     with (
         error_sentences.on_ctrl_c(lambda: IN_DOUBT),
         command_context.open_write_session(context, renders=True) as session,
-        context.open_transport() as transport,
         terminal.show_progress("Delivering", total=min(waiting, limit or waiting)) as done,
         # After the first signal, delivery finishes the current window of letters, so that none is in doubt.
         error_sentences.stop_signals(SIGINT, SIGTERM, second_stops=True) as received,
     ):
-        report = delivery_run.deliver(
+        report = context.deliver(
             session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            transport=transport,
             clock=(lambda: now) if now else db.common_clock(session, context.clock),
-            signers=context.signers,
-            limits=context.settings.limits,
-            window=context.settings.window,
             limit=limit,
             is_stopping=lambda: bool(received),
             progress=done.update_to,

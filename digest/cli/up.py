@@ -162,16 +162,6 @@ class ChildProcess:
         self.pause = min(max(1.0, self.pause * 2), LONGEST_PAUSE)
         self.start()
 
-    def name_if_hung(self, silent: Mapping[int, datetime]) -> None:
-        """Print a note, once, if the role's process is among those without a heartbeat since the given times."""
-        pid = self.process.pid if self.process else 0
-        if pid in silent and pid != self.named:
-            since = f"{silent[pid]:%H:%M} UTC"
-            terminal.print_note(
-                f"The {self.name} (process {pid}) has not responded since {since}. To restart it: kill -9 {pid}"
-            )
-            self.named = pid
-
     def stop(self) -> None:
         """Stop the role: let it finish its work, then kill the remaining processes of its group."""
         if self.process is None:
@@ -267,11 +257,16 @@ def watch(
 
 
 def name_hung(children: list[ChildProcess], engine: Engine, now: datetime) -> None:
-    """Print a note for each child that runs without doing anything."""
+    """Print a note, once, for each child that runs without doing anything."""
     with suppress(DigestError, db.SQLAlchemyError), db.read_session(engine) as session:
         silent = {one.pid: one.at for one in heartbeats.list_processes(session) if one.is_hung(now)}
         for child in children:
-            child.name_if_hung(silent)
+            pid = child.process.pid if child.process else 0
+            if pid in silent and pid != child.named:
+                child.named, since = pid, f"{silent[pid]:%H:%M} UTC"
+                terminal.print_note(
+                    f"The {child.name} (process {pid}) has not responded since {since}. To restart it: kill -9 {pid}"
+                )
 
 
 def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:

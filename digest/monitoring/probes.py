@@ -7,7 +7,7 @@ import os
 import shutil
 import smtplib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,7 +116,9 @@ def check_mail(mail: MailUrl, supervisor: Supervisor, *, logs_in: bool = False) 
 def check_mail_server(server: MailServer, supervisor: Supervisor, *, logs_in: bool) -> Check:
     """Check that a mail server responds, and with `logs_in` that it accepts TLS and the password."""
     try:
-        client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
+        with closing(connect_to_mail_server(server)) as client:
+            client.ehlo_or_helo_if_needed()
+            steps = ["answers", *(log_in(client, server) if logs_in else ())]
     except (OSError, smtplib.SMTPException) as error:
         start = supervisor.start_server("postfix") if server.is_local else "Start it"
         message, reason, fix = describe_mail_error(error, start)
@@ -127,7 +129,6 @@ def check_mail_server(server: MailServer, supervisor: Supervisor, *, logs_in: bo
             f"{server.name}: {reason}",
         )
     extensions = ", ".join(sorted(client.esmtp_features)) or "none"
-    client.close()
     return passed("mail", f"{server.name} {', '.join(steps)}; extensions: {extensions}")
 
 
@@ -172,40 +173,24 @@ def check_mail_folder(folder: Path) -> Check:
 
 
 def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:
-    """Return a connection to a mail server after EHLO; with smtps, its certificate is checked."""
+    """Connect to a mail server; with smtps, its certificate is checked."""
     if server.scheme == "smtps":
         tls = ssl.create_default_context(cafile=server.cafile)
-        client: smtplib.SMTP = smtplib.SMTP_SSL(
-            server.host, server.port, timeout=TIMEOUT_SECONDS, context=tls
-        )
-    else:
-        kind = smtplib.LMTP if server.scheme == "lmtp" else smtplib.SMTP
-        client = kind(server.path or server.host, server.port, timeout=TIMEOUT_SECONDS)
-    try:
-        client.ehlo_or_helo_if_needed()
-    except BaseException:
-        with suppress(OSError):
-            client.close()
-        raise
-    return client
+        return smtplib.SMTP_SSL(server.host, server.port, timeout=TIMEOUT_SECONDS, context=tls)
+    kind = smtplib.LMTP if server.scheme == "lmtp" else smtplib.SMTP
+    return kind(server.path or server.host, server.port, timeout=TIMEOUT_SECONDS)
 
 
-def log_in(server: MailServer) -> tuple[smtplib.SMTP, list[str]]:
-    """Connect with TLS and log in, as for sending mail; return the connection and the completed steps."""
-    client, steps = connect_to_mail_server(server), ["answers"]
-    try:
-        if server.starttls:
-            client.starttls(context=ssl.create_default_context(cafile=server.cafile))
-            client.ehlo()
-        if isinstance(client.sock, ssl.SSLSocket):
-            steps.append(f"{client.sock.version()}, certificate checked")
-        if server.user:
-            client.login(server.user, server.password)
-            steps.append("password accepted")
-    except BaseException:
-        client.close()
-        raise
-    return client, steps
+def log_in(client: smtplib.SMTP, server: MailServer) -> Iterator[str]:
+    """Start TLS and log in, as for sending mail; yield the completed steps."""
+    if server.starttls:
+        client.starttls(context=ssl.create_default_context(cafile=server.cafile))
+        client.ehlo()
+    if isinstance(client.sock, ssl.SSLSocket):
+        yield f"{client.sock.version()}, certificate checked"
+    if server.user:
+        client.login(server.user, server.password)
+        yield "password accepted"
 
 
 # ── disks ───────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import plurals
@@ -37,7 +37,6 @@ from digest.subscribers import sign_up_limits
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
-SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
 FEW_DOMAINS = 3  #: maximum number of broken domains reported separately; more are reported together
 MAX_NAMED = 20
 UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump remains valid
@@ -148,11 +147,11 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
         )
 
 
-def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
+def attempts_without_greylisting(session: Session) -> list[Any]:
     """Return the latest attempts, newest first, without deferrals that may be greylisting."""
-    columns = ("delivery_id", "verdict", "began_at", "phase", "code", "reply")
+    is_about_recipient = emergency_stops.is_about_recipient(Attempt.__table__).label("is_about_recipient")
     latest = session.execute(
-        select(*(getattr(Attempt, name) for name in columns))
+        select(Attempt.delivery_id, Attempt.verdict, Attempt.began_at, Attempt.code, is_about_recipient)
         .where(Attempt.verdict.is_not(None))
         .order_by(Attempt.id.desc())
         .limit(MAX_ATTEMPTS_READ)
@@ -161,18 +160,8 @@ def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
     return [
         row
         for row in latest
-        if tries[row.delivery_id] >= emergency_stops.GREYLISTING_ATTEMPTS or not is_about_recipient(row)
+        if tries[row.delivery_id] >= emergency_stops.GREYLISTING_ATTEMPTS or not row.is_about_recipient
     ]
-
-
-def is_about_recipient(row: Row[Any]) -> bool:
-    """Return whether an attempt was deferred because of its recipient.
-
-    Replies about the connection or the mail system do not count.
-    """
-    is_deferred = row.verdict == Verdict.DEFERRED and row.phase == "rcpt"
-    about_system = row.code == emergency_stops.CLOSING_CODE or row.reply.startswith(SYSTEM_STATUS)
-    return is_deferred and not about_system
 
 
 @problem_of_facts(

@@ -204,22 +204,21 @@ def check_web_access(settings: Settings) -> Iterator[Check]:
     site = settings.site()
     try:
         reply = probes.probe_web(site.url)
-    except ssl.SSLCertVerificationError as error:
-        message = f"The certificate of {site.url} is not valid: {error.verify_message}."
-        yield warning("proxies", message, CERTIFICATE_FIX)
-        return
-    except socket.gaierror as error:
-        if not site.is_local:
-            message = f"The name in {site.url} cannot be resolved from this machine ({error.strerror})."
-            yield warning(
-                "proxies", message, "Add its A and AAAA records to the DNS, or correct DIGEST_BASE_URL."
-            )
-        return
     except OSError as error:
-        if not site.is_local:
+        reason = error.strerror or error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            message, fix = (
+                f"The certificate of {site.url} is not valid: {error.verify_message}.",
+                CERTIFICATE_FIX,
+            )
+        elif isinstance(error, socket.gaierror):
+            message = f"The name in {site.url} cannot be resolved from this machine ({reason})."
+            fix = "Add its A and AAAA records to the DNS, or correct DIGEST_BASE_URL."
+        else:
             start = find_supervisor(settings.data_dir).restart("web")
-            message = f"{site.url} does not respond from this machine ({error.strerror or error})."
+            message = f"{site.url} does not respond from this machine ({reason})."
             fix = f"No link in a letter works without the web server. Start it: {start}, and the proxy in front of it."
+        if not site.is_local or isinstance(error, ssl.SSLCertVerificationError):
             yield warning("proxies", message, fix)
         return
     # At the default URL, another service may respond.

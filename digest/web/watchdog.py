@@ -15,7 +15,6 @@ from starlette.applications import Starlette
 
 from digest.app_context import AppContext
 from digest.db.tables.deliveries import Lane
-from digest.delivery import delivery_run
 from digest.monitoring import operator_letters
 from digest.monitoring.check_results import Problem
 from digest.process import heartbeats
@@ -91,17 +90,5 @@ def check_once(context: AppContext) -> tuple[Problem, ...]:
 
 def deliver_alarms(context: AppContext) -> None:
     """Deliver priority letters, such as alarms, while no worker runs."""
-    with context.write_session() as session, context.open_transport() as transport:
-        delivery_run.deliver(
-            session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            transport=transport,
-            clock=context.clock,
-            signers=context.signers,
-            limits=context.settings.limits,
-            window=context.settings.window,
-            lane=Lane.PROMPT,
-            limit=MAX_LETTERS,
-        )
+    with context.write_session() as session:
+        context.deliver(session, clock=context.clock, lane=Lane.PROMPT, limit=MAX_LETTERS)

@@ -186,17 +186,22 @@ def attempts_by_letter(attempts: Any) -> Any:
     caller ignore a few letters that are still being deferred long after all others were accepted.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
-    is_open = and_(
+    is_open = case((is_about_recipient(attempts), 1), else_=0)
+    is_early = and_(func.count() < GREYLISTING_ATTEMPTS, func.max(is_open) == 1)
+    verdict = case((and_(verdicts == 1, not_(is_early)), func.min(attempts.c.verdict)), else_="")
+    first = func.min(attempts.c.ended_at).label("first")
+    columns = attempts.c.delivery_id, first, verdict.label("verdict")
+    return select(*columns).group_by(attempts.c.delivery_id).subquery()
+
+
+def is_about_recipient(attempts: Any) -> ColumnElement[bool]:
+    """Return the condition for attempts that were deferred because of the recipient, not of the connection or system."""
+    return and_(
         attempts.c.verdict == "deferred",
         attempts.c.phase == "rcpt",
         attempts.c.code != CLOSING_CODE,
         attempts.c.reply.not_like(SYSTEM_STATUS),
     )
-    is_early = and_(func.count() < GREYLISTING_ATTEMPTS, func.max(case((is_open, 1), else_=0)) == 1)
-    verdict = case((and_(verdicts == 1, not_(is_early)), func.min(attempts.c.verdict)), else_="")
-    first = func.min(attempts.c.ended_at).label("first")
-    columns = attempts.c.delivery_id, first, verdict.label("verdict")
-    return select(*columns).group_by(attempts.c.delivery_id).subquery()
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[FailureCount]:
