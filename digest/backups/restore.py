@@ -31,7 +31,7 @@ from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.decisions import ALL
 from digest.process import key_fingerprints
 from digest.site.site_profile import Site
-from digest.subscribers import erasure, unsubscribe_and_undo
+from digest.subscribers import account, unsubscribe_and_undo
 
 DAY = timedelta(days=1)
 #: Number of ids to skip for each day begun since the backup: links sent since then may contain these ids.
@@ -156,7 +156,7 @@ def apply_to_subscriber(
     hmac = opt_outs.subscriber_hash(site, number, subscriber.created_at)
     kinds = [one.kind for one in events if one.hmac == hmac]
     if OptOutKind.ERASED in kinds:
-        erasure.erase_subscriber(session, site, subscriber, now=now)
+        account.erase_subscriber(session, site, subscriber, now=now)
         return True
     if kinds[-1:] == [OptOutKind.UNSUBSCRIBED]:
         return unsubscribe_and_undo.mark_unsubscribed(session, subscriber, now=now)

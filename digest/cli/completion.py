@@ -13,16 +13,16 @@ MAX_CHOICES = 50
 
 def emails(incomplete: str) -> list[str]:
     """Return the addresses of subscribers that begin with this text."""
-    from digest.subscribers import subscriber_search
+    from digest.subscribers import subscriber_rows
 
-    return choices(lambda session: subscriber_search.emails_starting(session, incomplete, limit=MAX_CHOICES))
+    return choices(lambda session: subscriber_rows.emails_starting(session, incomplete, limit=MAX_CHOICES))
 
 
 def topics(incomplete: str) -> list[str]:
     """Return the names of topics that begin with this text."""
-    from digest.subscribers import subscriber_search
+    from digest.subscribers import subscriber_rows
 
-    return choices(lambda session: subscriber_search.topics_starting(session, incomplete, limit=MAX_CHOICES))
+    return choices(lambda session: subscriber_rows.topics_starting(session, incomplete, limit=MAX_CHOICES))
 
 
 def packs(incomplete: str) -> list[str]:

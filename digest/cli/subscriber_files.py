@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from digest.db.tables.subscribers import Subscriber
     from digest.subscribers.csv_import.file_rows import CsvRows, JsonRows
     from digest.subscribers.csv_import.import_list import ImportReport
-    from digest.subscribers.subscriber_search import Criteria
+    from digest.subscribers.subscriber_rows import Criteria
 
 
 STANDARD = Path("-")  #: stdin or stdout
@@ -431,7 +431,7 @@ def list_subscribers(
 
     `with_words` adds to the filters the words of their examples.
     """
-    from digest.subscribers.subscriber_search import Criteria, find_subscribers
+    from digest.subscribers.subscriber_rows import Criteria, find_subscribers
 
     found = find_subscribers(session, criteria or Criteria())
     while batch := list(islice(found, BATCH_ROWS)):

@@ -121,7 +121,7 @@ def show_list(
         digest subscribers list --pack lab/nlp --columns email,confirmed_at,consent
     """
     from digest.db.tables.subscribers import SubscriberState
-    from digest.subscribers.subscriber_search import Criteria, count_matching
+    from digest.subscribers.subscriber_rows import Criteria, count_matching
 
     chosen = parse_choice("--state", state, SubscriberState)
     criteria = Criteria(state=chosen, cadence=cadence, domain=domain, topic=topic, pack=pack, text=text)
@@ -344,7 +344,7 @@ def erase(
         digest subscribers erase ada@example.org --suppress
         digest subscribers erase ada@example.org --yes
     """
-    from digest.subscribers import erasure
+    from digest.subscribers import account
 
     mail = work.context.settings.mail
     with work.reading() as session:
@@ -353,8 +353,8 @@ def erase(
         return CommandResult({"email": email, "erased": False}, plan)
     terminal.require_yes(plan, yes=yes)
     with work.writing() as session:
-        erased = erasure.erase(session, work.site, email, now=now, suppress=suppress)
-    done = erasure.erase_copies(work.context.engine, erased, mail=mail)
+        erased = account.erase(session, work.site, email, now=now, suppress=suppress)
+    done = account.erase_copies(work.context.engine, erased, mail=mail)
     deleted = note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.") if done.copies else ()
     in_log = () if done.is_log_empty else note(IN_LOG)
     return CommandResult({"email": email, "erased": True}, (deleted, in_log, f"Erased {email}."))

@@ -49,7 +49,7 @@ from digest.inbound.reader_request import (
     topics_of,
 )
 from digest.inbound.writer_checks import MailIgnored
-from digest.subscribers import preferences, still_reading, undo_changes, unsubscribe_and_undo
+from digest.subscribers import still_reading, undo_changes, unsubscribe_and_undo
 
 ADDRESS = re.compile(r"\S+@\S+")  #: which a reader may name in `unsubscribe ada@uni.example`
 
@@ -159,7 +159,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
     """Run a reader's commands and record the change; return its id, or None if there is none to undo."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
-    before = preferences.settings_of(session, subscriber)
+    before = undo_changes.settings_of(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
             reply.outcomes.append(outcome_of(command, result, is_proven=reply.is_trusted))

@@ -16,7 +16,7 @@ from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyCause
 from digest.site import links
-from digest.subscribers import preferences, recent_papers, saved_papers, subscriber_topics, topic_feedback
+from digest.subscribers import recent_papers, saved_papers, subscriber_topics, topic_feedback, undo_changes
 from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import explanation
@@ -157,6 +157,6 @@ def changed(request: ReaderRequest, paper: Paper, *, is_less: bool) -> str:
         label = "Less like this: %s" if is_less else "More like this: %s"
         reply.add_link(label % title, page)
         return f"{title}: {'Open the link below to change your topics.'} {effects}"
-    preferences.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
+    undo_changes.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
     done = "You get fewer papers like this." if is_less else "You get more papers like this."
     return f"{title}: {done} {effects}"

@@ -23,7 +23,6 @@ from digest.subscribers import (
     account,
     next_digest,
     pauses,
-    preferences,
     reader_settings,
     subscriber_rows,
     subscriber_topics,
@@ -79,7 +78,7 @@ def save_or_prefill(
     if not request.reply.is_trusted:
         request.reply.prefilled += prefilled
         return "Open the link below and press Save to confirm."
-    preferences.edit(request.session, request.subscriber, given, now=request.now)
+    undo_changes.edit(request.session, request.subscriber, given, now=request.now)
     return done
 
 

@@ -30,10 +30,10 @@ from digest.site.site_profile import Site
 from digest.subscribers import (
     confirmation_letters,
     next_digest,
-    preferences,
     sign_up_limits,
     subscriber_letters,
     subscriber_rows,
+    undo_changes,
     welcome_letters,
 )
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
@@ -145,7 +145,7 @@ def check_request(
     """Return the address that signs up; raise BadField or BadFilter if it may not, or if a setting is invalid."""
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
-    preferences.check(session, requested)
+    undo_changes.check(session, requested)
     return address
 
 
@@ -250,11 +250,11 @@ def confirm(
     requested = ReaderSettings.from_json(confirmation.requested_settings)
     if not is_resumed and subscriber.state in SUBSCRIBED:
         if not is_superseded(session, confirmation):
-            preferences.apply_requested(session, subscriber, requested, now=now)
+            undo_changes.apply_requested(session, subscriber, requested, now=now)
         return subscriber
     if not subscriber.is_group and addresses.fold_address(confirmation.email) == subscriber.email_key:
         subscriber.email = confirmation.email  # as typed in the request that is confirmed
-    preferences.apply_requested(session, subscriber, requested, now=now)
+    undo_changes.apply_requested(session, subscriber, requested, now=now)
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))

@@ -9,14 +9,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables.subscribers import SUBSCRIBED, OperatorAct, Subscriber, SubscriberState
 from digest.errors import BadField
 from digest.site.site_profile import Site
-from digest.subscribers import (
-    confirmations,
-    pauses,
-    preferences,
-    subscriber_rows,
-    subscriber_topics,
-    undo_changes,
-)
+from digest.subscribers import confirmations, pauses, subscriber_rows, subscriber_topics, undo_changes
 from digest.subscribers.confirmations import SignUpOutcome
 from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.unsubscribe_and_undo import mark_unsubscribed
@@ -109,14 +102,14 @@ def change_by_operator(
 
     `owner` is the person who will manage the subscription, which makes the address a group's.
     """
-    before = preferences.settings_of(session, subscriber)
+    before = undo_changes.settings_of(session, subscriber)
     sentences = ["New owner."] if owner is not None and subscriber_rows.set_owner(subscriber, owner) else []
     if name is not None and subscriber_topics.clean_line(name) != subscriber.name:
         subscriber.name = subscriber_topics.clean_line(name)
         sentences.append("New name.")
-    preferences.edit(session, subscriber, given, now=now)
+    undo_changes.edit(session, subscriber, given, now=now)
     if undo_changes.record_change(session, subscriber, before, now=now) is not None:
-        sentences[:0] = undo_changes.describe_change(before, preferences.settings_of(session, subscriber))
+        sentences[:0] = undo_changes.describe_change(before, undo_changes.settings_of(session, subscriber))
     if sentences:
         record_act(session, subscriber, " ".join(sentences), operator=operator, now=now)
     return bool(sentences)

@@ -1,7 +1,8 @@
-"""Save settings, record and describe each change, and undo it: for pages, mail and commands."""
+"""Read, check and save settings, record and describe each change, and undo it: for pages, mail and commands."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,9 +13,18 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import SettingsChange, Subscriber
 from digest.delivery import outbox
+from digest.errors import BadFilter
 from digest.site.site_profile import Site
-from digest.subscribers import preferences, reader_settings, subscriber_letters
+from digest.subscribers import (
+    next_digest,
+    reader_settings,
+    subscriber_letters,
+    subscriber_rows,
+    subscriber_topics,
+)
+from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
+from digest.topics.filter_parser import Filter
 
 UNDO_FOR = timedelta(days=30)
 MAX_CHANGES = 20  #: maximum number of changes kept for one subscriber; the oldest are forgotten first
@@ -69,7 +79,7 @@ def record_change(
     session: Session, subscriber: Subscriber, before: ReaderSettings, *, now: datetime
 ) -> int | None:
     """Record the change since `before`, and forget old ones; return its id, or None if nothing has changed."""
-    after = preferences.settings_of(session, subscriber).to_json()
+    after = settings_of(session, subscriber).to_json()
     if after == before.to_json():
         return None
     own = SettingsChange.subscriber_id == subscriber.id
@@ -103,7 +113,7 @@ def find_change(
         changed_at=row.changed_at,
         before=ReaderSettings.from_json(row.before),
         after=ReaderSettings.from_json(row.after),
-        current=preferences.settings_of(session, subscriber),
+        current=settings_of(session, subscriber),
     )
     return None if change.undone == NOTHING_GIVEN else change
 
@@ -121,9 +131,9 @@ def undo_change(
     change = find_change(session, subscriber, number, now=now)
     if change is None:
         return ()
-    preferences.edit(session, subscriber, change.undone, now=now)
+    edit(session, subscriber, change.undone, now=now)
     session.execute(delete(SettingsChange).where(SettingsChange.id == change.id))
-    restored = preferences.settings_of(session, subscriber)
+    restored = settings_of(session, subscriber)
     return (*describe_change(change.current, restored), *change.kept_sentences)
 
 
@@ -140,8 +150,8 @@ def save_settings(
     If any changed, a letter with the settings, the topics and the link that undoes the change is queued. Raises
     BadField or BadFilter, before anything is written, if a setting is invalid.
     """
-    before = preferences.settings_of(session, subscriber)
-    preferences.edit(session, subscriber, given, now=now)
+    before = settings_of(session, subscriber)
+    edit(session, subscriber, given, now=now)
     number = record_change(session, subscriber, before, now=now)
     if number is not None:
         subscriber_letters.queue_changed_letter(session, site, subscriber, number, now=now)
@@ -216,3 +226,75 @@ def describe_filter(former: str, before: str | None, name: str, after: str) -> I
         yield f"Renamed “{former}” to “{name}”."
     if before != after:
         yield f"“{name}” is now {after}. Before: {before}."  # fmt: skip
+
+
+log = logging.getLogger(__name__)
+
+
+def settings_of(session: Session, subscriber: Subscriber) -> ReaderSettings:
+    """Return the subscriber's current settings and topics."""
+    topics = subscriber_topics.topics_of(session, subscriber)
+    return ReaderSettings(
+        topics={topic.name: topic.text for topic in topics},
+        muted=tuple(topic.name for topic in topics if topic.is_muted),
+        texts=reader_settings.texts_of(subscriber),
+    )
+
+
+def check(session: Session, given: ReaderSettings) -> None:
+    """Raise BadField or BadFilter if one of these settings or topics is invalid."""
+    subscriber_topics.check_topics(given.topics or {}, FilterRegistry(session))
+    reader_settings.columns_of(given.texts)
+
+
+def edit(session: Session, subscriber: Subscriber, given: ReaderSettings, *, now: datetime) -> bool:
+    """Change the given settings and topics; return whether any changed.
+
+    Raises BadField or BadFilter, before anything is written, if one is invalid.
+    """
+    check(session, given)
+    before = settings_of(session, subscriber)
+    texts = {**before.texts, **given.texts}
+    if reader_settings.schedule_in(texts) != subscriber_rows.schedule_of(subscriber):
+        promise_again(session, subscriber, texts, now)
+    for column, value in reader_settings.columns_of(given.texts).items():
+        setattr(subscriber, column, value)
+    if given.topics is not None:
+        subscriber_topics.replace_topics(session, subscriber.id, given.topics, muted=given.muted)
+    session.flush()
+    return settings_of(session, subscriber).to_json() != before.to_json()
+
+
+def promise_again(session: Session, subscriber: Subscriber, texts: Mapping[str, str], now: datetime) -> None:
+    """Change the promise of the next digest to what a new schedule gives.
+
+    A promised edition that is not published yet is sent even if the new hour has passed, and an overdue one
+    stays due. Nothing is promised that was sent already: an edition is identified by its name.
+    """
+    chosen = reader_settings.schedule_in(texts)
+    following = next_digest.edition_status(session, subscriber, now, schedule=chosen).next
+    if subscriber.next_due_at is not None and subscriber.next_due_at > now:
+        subscriber.next_due_at = following.due_at
+
+
+def apply_requested(
+    session: Session, subscriber: Subscriber, requested: ReaderSettings, *, now: datetime
+) -> None:
+    """Apply the settings that somebody requested earlier, with those topics whose filters are still valid.
+
+    A filter is no longer valid if a pack that it uses has been removed.
+    """
+    topics = requested.topics or {}
+    readable = {name: topics[name] for name in resolved_filters(session, topics)}
+    edit(session, subscriber, replace(requested, topics=readable if topics else None), now=now)
+
+
+def resolved_filters(session: Session, topics: Mapping[str, str]) -> dict[str, Filter]:
+    """Return the resolved filters of the topics that are still valid, keyed by topic name."""
+    registry, found = FilterRegistry(session), {}
+    for name, text in topics.items():
+        try:
+            found[name] = registry.resolve_text(text)
+        except BadFilter as error:
+            log.warning("a requested topic is no longer valid and is left out: %s", error)
+    return found

@@ -11,7 +11,7 @@ from digest.db.tables.subscribers import Subscriber
 from digest.errors import BadField, UsageError
 from digest.mail import addresses
 from digest.site import links
-from digest.subscribers import account, erasure
+from digest.subscribers import account
 from digest.web.problem_pages import EXPIRED_ACCOUNT_LINK, Gone
 from digest.web.sign_up_form import error_sentence
 from digest.web.visits import Visit
@@ -64,10 +64,10 @@ def erase(visit: Visit) -> Response:
         return show_account(visit, erase_error="Tick the box to erase your data.")
     try:
         with visit.writing() as session:
-            erased = erasure.erase(session, visit.site, email, now=visit.now)
+            erased = account.erase(session, visit.site, email, now=visit.now)
     except UsageError as error:
         return show_account(visit, erase_error=error_sentence(error))
-    erasure.erase_copies(context.engine, erased, mail=context.settings.mail)
+    account.erase_copies(context.engine, erased, mail=context.settings.mail)
     return visit.page("erased")
 
 

@@ -26,7 +26,6 @@ from digest.web import (
     front_page,
     health,
     metrics,
-    new_link,
     outbox_viewer,
     page_rendering,
     paper_page,
@@ -34,7 +33,6 @@ from digest.web import (
     provider_webhook,
     public_archive,
     reader_archive,
-    robots_and_sitemap,
     saved_papers,
     settings_actions,
     settings_page,
@@ -76,7 +74,10 @@ register_url_convertor("file", FileFormat())
 ROUTES: list[BaseRoute] = [
     *page_with_form("/", front_page.show_front, front_page.handle_form, writes=False, in_steps=True),
     Route("/preview", front_page.post_preview, methods=["POST"]),
-    *page_with_form("/link", new_link.show_front, new_link.handle_form, in_steps=True),
+    # The form for a new link is on the pages of links that do not work.
+    *page_with_form(
+        "/link", lambda _visit: RedirectResponse("/", 303), front_page.handle_link_form, in_steps=True
+    ),
     route("/email", front_page.show_as_email),
     *page_with_form("/c/{token}", confirm_page.show_button, confirm_page.handle_button, writes=False),
     *page_with_form(
@@ -99,8 +100,8 @@ ROUTES: list[BaseRoute] = [
     archive_route("/days/{day}", public_archive.show_day),
     archive_route("/topics/{topic}.{format:feed}", public_archive.show_topic_feed),
     archive_route("/topics/{topic}", public_archive.show_topic),
-    route("/robots.txt", robots_and_sitemap.show_robots),
-    archive_route("/sitemap.xml", robots_and_sitemap.show_sitemap),
+    route("/robots.txt", public_archive.show_robots),
+    archive_route("/sitemap.xml", public_archive.show_sitemap),
     # Some programs request the icon without reading a page.
     route("/favicon.ico", lambda _visit: RedirectResponse("/static/icon.svg", 301)),
     route("/papers/{number:id}", paper_page.show_paper),

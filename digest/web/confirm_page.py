@@ -15,8 +15,8 @@ from digest.subscribers import (
     confirmation_letters,
     confirmations,
     next_digest,
-    preferences,
     subscriber_topics,
+    undo_changes,
     welcome_letters,
 )
 from digest.subscribers.confirmation_letters import Request as SubscriptionRequest
@@ -64,7 +64,7 @@ def button_page(visit: Visit, confirmation: Confirmation, *, is_early: bool) -> 
 
 def sample_cards(visit: Visit, asked: SubscriptionRequest) -> list[Card]:
     """Return up to three papers that the requested digest would contain now."""
-    filters = preferences.resolved_filters(visit.session, asked.topics)
+    filters = undo_changes.resolved_filters(visit.session, asked.topics)
     if asked.topics and not filters:
         return []
     requested = ReaderSettings(texts={"max_papers": str(MAX_PAPERS)})

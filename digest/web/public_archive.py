@@ -1,16 +1,18 @@
-"""Show the trending papers of past days, on all topics or on one."""
+"""Show the trending papers of past days, on all topics or on one, and name the public pages to crawlers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date
 from typing import Any
+from xml.etree import ElementTree
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from digest.letters import figures_in_words
@@ -19,6 +21,7 @@ from digest.topics import filter_parser
 from digest.topics.filter_parser import Filter
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import feeds, trending_list, visits
+from digest.web.middleware import READER_PAGES
 from digest.web.visits import Page, Visit
 
 MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
@@ -145,3 +148,38 @@ def show_topic_feed(visit: Visit) -> Response:
     """Return the feed of a starter topic's recent papers."""
     name, text = starter_topic(visit)
     return feeds.show_matches(visit, filter_parser.parse(text), name)
+
+
+# ── for crawlers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
+
+
+def show_robots(visit: Visit) -> Response:
+    """Return robots.txt (RFC 9309): crawlers may fetch the public pages, but no reader's personal pages."""
+    rules = "".join(f"Disallow: /{page}/\n" for page in READER_PAGES) + "Disallow: /outbox\n"
+    has_archive = visit.context.settings.public.has_archive
+    place = f"\nSitemap: {visit.site.url}/sitemap.xml\n" * has_archive
+    return PlainTextResponse(f"User-agent: *\n{rules}{place}")
+
+
+def show_sitemap(visit: Visit) -> Response:
+    """Return the sitemap with the addresses of the public pages (sitemaps.org, protocol 0.9)."""
+    root = ElementTree.Element("urlset", xmlns=SITEMAP)
+    for path, changed in public_paths(listed_days(visit)):
+        entry = ElementTree.SubElement(root, "url")
+        ElementTree.SubElement(entry, "loc").text = visit.site.url + path
+        if changed:
+            ElementTree.SubElement(entry, "lastmod").text = str(changed)
+    content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return Response(content, media_type="application/xml")
+
+
+def public_paths(days: list[date]) -> Iterator[tuple[str, date | None]]:
+    """Yield the path of each public page, and the day on which it last changed."""
+    latest = days[-1] if days else None
+    yield "/", latest
+    yield "/days", latest
+    yield from ((link.href, latest) for link in topic_links())
+    yield from ((f"/days/{day}", day) for day in reversed(days))

@@ -32,7 +32,7 @@ from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyCause
 from digest.settings import templates_dir
 from digest.site.site_profile import Site
-from digest.subscribers import pauses, preferences, subscriber_rows
+from digest.subscribers import pauses, subscriber_rows, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld
 from tests.support.schedule_texts import schedule_texts
@@ -177,14 +177,14 @@ class SimulatedService(RuleBasedStateMachine):
     def a_reader_changes_the_schedule(self, email: str, schedule: Schedule) -> None:
         with db.write_session(self.world.engine) as session:
             given = ReaderSettings(texts=schedule_texts(schedule))
-            preferences.edit(session, subscriber_rows.get(session, email), given, now=self.now)
+            undo_changes.edit(session, subscriber_rows.get(session, email), given, now=self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS), topics=st.sampled_from(sorted(TOPICS)))
     def a_reader_changes_the_topics(self, email: str, topics: str) -> None:
         with db.write_session(self.world.engine) as session:
             reader = subscriber_rows.get(session, email)
-            preferences.edit(session, reader, ReaderSettings(topics=TOPICS[topics]), now=self.now)
+            undo_changes.edit(session, reader, ReaderSettings(topics=TOPICS[topics]), now=self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS), most=st.integers(1, 5))

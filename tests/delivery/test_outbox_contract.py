@@ -21,7 +21,7 @@ from digest.delivery.limits import domain_pauses, emergency_stops, shared_limits
 from digest.delivery.limits.decisions import ALL
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
 from digest.site.site_profile import Site
-from digest.subscribers import erasure, operator_acts, subscriber_rows
+from digest.subscribers import account, operator_acts, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.plain_letters import plain_letter
 
@@ -241,7 +241,7 @@ def suppress(session: Session, site: Site, now: datetime) -> None:
 
 
 def erase(session: Session, site: Site, now: datetime) -> None:
-    erasure.erase(session, site, READERS[0], now=now)
+    account.erase(session, site, READERS[0], now=now)
 
 
 @pytest.mark.parametrize("is_checked", [False, True], ids=["fast path", "checked"])

@@ -37,7 +37,7 @@ from digest.letters.templates import Templates
 from digest.settings import load_settings
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import erasure, subscriber_rows, unsubscribe_and_undo
+from digest.subscribers import account, subscriber_rows, unsubscribe_and_undo
 from tests.support import sample_mails
 from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
@@ -278,7 +278,7 @@ def test_an_out_of_office_reply_changes_nothing(
 def test_a_bounce_of_an_erased_reader_is_accepted(
     session: Session, site: Site, receive: Callable[..., str], letter: int, now: datetime
 ) -> None:
-    erasure.erase(session, site, ADA, now=now)
+    account.erase(session, site, ADA, now=now)
     session.commit()
 
     receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
@@ -291,7 +291,7 @@ def test_an_erasure_also_deletes_stored_mail(
 ) -> None:
     receive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
 
-    erasure.erase(session, site, ADA, now=now)
+    account.erase(session, site, ADA, now=now)
 
     assert list(stored_mail.list_mails(session)) == []
 
@@ -318,7 +318,7 @@ def test_an_erasure_deletes_no_mail_of_a_longer_address(
     ):
         receive(f"From: eve@x.example\r\n\r\n{written}\r\n".encode(), to="abuse@bounce.example.org", sender="eve@x.example")  # fmt: skip
 
-    erasure.erase(session, site, ADA, now=now)
+    account.erase(session, site, ADA, now=now)
 
     assert [row.sender for row in stored_mail.list_mails(session)] == list(others)
 

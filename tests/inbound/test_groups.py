@@ -31,7 +31,6 @@ from digest.subscribers import (
     account,
     confirmation_letters,
     confirmations,
-    erasure,
     operator_acts,
     pauses,
     still_reading,
@@ -275,9 +274,9 @@ def test_an_owner_is_erased_only_when_the_groups_have_another_owner(
     session.commit()
 
     with pytest.raises(BadField, match=r"manages the digests of lab@lists\.example"):
-        erasure.erase(session, site, OWNER.upper(), now=now)
+        account.erase(session, site, OWNER.upper(), now=now)
     operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
-    erasure.erase(session, site, OWNER, now=now)
+    account.erase(session, site, OWNER, now=now)
 
     assert subscriber_rows.find(session, OWNER) is None
 

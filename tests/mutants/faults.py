@@ -18,7 +18,7 @@ PLACES = {
     "publish": ("publishing/*.py", "editions/compose.py"),
     "schedule": ("editions/schedule.py",),
     "suppressions": ("bounces/*.py",),
-    "unsubscribe": ("subscribers/unsubscribe*.py", "subscribers/pauses.py", "subscribers/erasure.py"),
+    "unsubscribe": ("subscribers/unsubscribe*.py", "subscribers/pauses.py", "subscribers/account.py"),
     "confirm": ("subscribers/confirmations.py", "subscribers/sign_up*.py", "inbound/sender_proof.py"),
     "filters": ("topics/filter_*.py", "topics/clauses/*.py", "topics/*_index.py"),
     "intake": ("dumps/intake/*.py",),

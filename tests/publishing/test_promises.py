@@ -24,7 +24,7 @@ from digest.publishing.dry_run import dry_run
 from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.site.site_profile import Site
-from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
+from digest.subscribers import next_digest, pauses, subscriber_rows, undo_changes, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.schedule_texts import schedule_texts
@@ -112,7 +112,7 @@ class PromisedRuns:
                     unsubscribe_and_undo.undo(session, reader, now=moment)
                 case _:
                     given = ReaderSettings(texts=schedule_texts(random_schedule(self.chance)))
-                    preferences.edit(session, reader, given, now=moment)
+                    undo_changes.edit(session, reader, given, now=moment)
             session.commit()
         self.note_promises()
 
@@ -151,7 +151,7 @@ def test_a_digest_promises_the_edition_that_comes_after_it(world: PublishingWorl
     friday = Schedule(cadence=Cadence.WEEKLY, weekday=4)
     with db.write_session(world.engine) as session:
         alice = subscriber_rows.get(session, "alice@example.org")
-        preferences.edit(session, alice, ReaderSettings(texts={"cadence": "weekly-fri"}), now=at("24T09:00"))
+        undo_changes.edit(session, alice, ReaderSettings(texts={"cadence": "weekly-fri"}), now=at("24T09:00"))
         session.commit()
         page = next_digest.next_digest_in_words(session, alice, now=at("24T09:00"))
     _, in_letter = personalization.day_and_next_due(friday, at("24T09:00"), "weekly-2026-W48")

@@ -27,7 +27,7 @@ from digest.publishing.chunk_of_digests import PublishReport
 from digest.publishing.publication import Publication
 from digest.publishing.reader_values import GatheredInputs
 from digest.site.site_profile import Site
-from digest.subscribers import erasure, subscriber_rows, subscriber_topics
+from digest.subscribers import account, subscriber_rows, subscriber_topics
 from tests.conftest import connected
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -450,7 +450,7 @@ def test_a_subscriber_erased_while_publishing_has_no_delivery(
 
     def erase() -> None:
         with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
-            erasure.erase(session, site, "alice@example.org", now=at("20T08:00"))
+            account.erase(session, site, "alice@example.org", now=at("20T08:00"))
             session.commit()
 
     eraser = Thread(target=erase)

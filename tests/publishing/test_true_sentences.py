@@ -21,7 +21,7 @@ from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.missing_edition import why_edition
 from digest.site.site_profile import Site
-from digest.subscribers import pauses, preferences, subscriber_rows, unsubscribe_and_undo
+from digest.subscribers import pauses, subscriber_rows, undo_changes, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -125,7 +125,7 @@ def test_an_edition_that_began_before_the_schedule_is_not_called_due(world: Publ
     with db.write_session(world.engine) as session:
         alice = subscriber_rows.get(session, ALICE)
         monthly = ReaderSettings(texts={"cadence": "monthly"})
-        preferences.edit(session, alice, monthly, now=at("20T09:00"))
+        undo_changes.edit(session, alice, monthly, now=at("20T09:00"))
         session.commit()
 
     began = (

@@ -20,7 +20,7 @@ from digest.publishing.publication import Publication
 from digest.publishing.why.explain_paper import why
 from digest.publishing.why.question import WhyAnswer, WhyCause
 from digest.site.site_profile import Site
-from digest.subscribers import preferences, subscriber_rows
+from digest.subscribers import subscriber_rows, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -112,7 +112,7 @@ def test_a_topic_added_after_an_empty_edition_did_not_match_then(world: Publishi
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
         given = ReaderSettings(topics=GRAPHS)
-        preferences.edit(session, subscriber_rows.get(session, ALICE), given, now=at("20T08:30"))
+        undo_changes.edit(session, subscriber_rows.get(session, ALICE), given, now=at("20T08:30"))
         session.commit()
 
     answer = ask(world, "Graph one")

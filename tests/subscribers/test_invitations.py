@@ -22,9 +22,9 @@ from digest.letters.templates import Templates
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
+    account,
     confirmation_letters,
     confirmations,
-    erasure,
     operator_acts,
     subscriber_rows,
     unsubscribe_and_undo,
@@ -122,7 +122,7 @@ def test_nobody_is_invited_twice(
     assert len(deliver()) == 1
 
     again = load(DORA, "Dora@Uni.edu", after=DAY)
-    erasure.erase(session, site, DORA, now=now + DAY)
+    account.erase(session, site, DORA, now=now + DAY)
     after_erasure = load(DORA, after=2 * DAY)
 
     assert (again.invited, after_erasure.invited) == (0, 0)

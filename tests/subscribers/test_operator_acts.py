@@ -13,7 +13,7 @@ from digest.db.tables.inbound_mail import OptOut
 from digest.db.tables.subscribers import OperatorAct
 from digest.publishing.reader_history import reader_history
 from digest.site.site_profile import Site
-from digest.subscribers import account, erasure, operator_acts, subscriber_rows
+from digest.subscribers import account, operator_acts, subscriber_rows
 from digest.subscribers.csv_import import import_list
 from digest.subscribers.reader_settings import ReaderSettings
 
@@ -63,7 +63,7 @@ def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
 
 def test_an_erasure_leaves_only_that_it_happened(acted: Engine, site: Site):
     with db.write_session(acted) as session:
-        erasure.erase(session, site, ALICE, now=NOW)
+        account.erase(session, site, ALICE, now=NOW)
 
     with db.read_session(acted) as session:
         assert session.scalar(select(func.count(OperatorAct.id))) == 0

@@ -28,10 +28,10 @@ from digest.subscribers import (
     confirmations,
     filter_registry,
     pack_updates,
-    preferences,
     stored_packs,
     subscriber_rows,
     subscriber_topics,
+    undo_changes,
 )
 from digest.subscribers.csv_import import import_list
 from digest.subscribers.csv_import.file_rows import CsvRows
@@ -72,7 +72,7 @@ class Lab(PublishingWorld):
     def edit(self, email: str, **wanted: str) -> None:
         with db.write_session(self.engine) as session:
             given = ReaderSettings(topics=wanted)
-            preferences.edit(session, subscriber_rows.get(session, email), given, now=at("20T03:00"))
+            undo_changes.edit(session, subscriber_rows.get(session, email), given, now=at("20T03:00"))
             session.commit()
 
     def notices(self) -> list[tuple[str | None, dict[str, Any]]]:

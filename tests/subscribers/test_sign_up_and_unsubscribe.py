@@ -26,17 +26,17 @@ from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
 from digest.site import links
 from digest.subscribers import (
+    account,
     confirmation_letters,
     confirmations,
-    erasure,
     filter_registry,
     next_digest,
     operator_acts,
     pauses,
-    preferences,
     reader_settings,
     subscriber_rows,
     subscriber_topics,
+    undo_changes,
     unsubscribe_and_undo,
 )
 from digest.subscribers.confirmations import SignUpOutcome
@@ -98,7 +98,7 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
 
 def test_a_like_clause_with_an_unknown_paper_is_refused(session, alice, now):
     with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
-        preferences.edit(session, alice, ReaderSettings(topics={"Like it": "like:2401.99999"}), now=now)
+        undo_changes.edit(session, alice, ReaderSettings(topics={"Like it": "like:2401.99999"}), now=now)
 
 
 def test_an_address_subscribes_once(session, alice, now):
@@ -331,7 +331,7 @@ def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, do
 def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
     alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's did not come, since alice is new
 
-    preferences.edit(session, alice, ReaderSettings(texts={"at": "18:00"}), now=now)
+    undo_changes.edit(session, alice, ReaderSettings(texts={"at": "18:00"}), now=now)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)
     assert alice.at == time(18)
@@ -341,7 +341,7 @@ def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, ali
     early = datetime(2026, 11, 20, 6, tzinfo=UTC)
     alice.next_due_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
-    preferences.edit(session, alice, ReaderSettings(texts={"at": "06:30"}), now=early)
+    undo_changes.edit(session, alice, ReaderSettings(texts={"at": "06:30"}), now=early)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
     assert next_digest.next_digest_in_words(session, alice, now=early) == "today, if there are new papers"
@@ -350,8 +350,8 @@ def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, ali
 def test_an_edit_says_whether_anything_changed(session, alice, now):
     same = ReaderSettings(topics={"Vision": "title:image*"}, texts=reader_settings.texts_of(alice))
 
-    assert not preferences.edit(session, alice, same, now=now)
-    assert preferences.edit(session, alice, ReaderSettings(topics={}), now=now)
+    assert not undo_changes.edit(session, alice, same, now=now)
+    assert undo_changes.edit(session, alice, ReaderSettings(topics={}), now=now)
     assert subscriber_topics.topics_of(session, alice) == []
 
 
@@ -370,7 +370,7 @@ def test_an_invalid_value_is_reported_with_its_field_and_a_suggestion(
     session, alice, now, change, field, hint
 ):
     with pytest.raises(BadField, match=hint) as caught:
-        preferences.edit(session, alice, ReaderSettings(texts=change), now=now)
+        undo_changes.edit(session, alice, ReaderSettings(texts=change), now=now)
 
     assert caught.value.field == field
 
@@ -449,7 +449,7 @@ def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
     session.flush()
 
-    erasure.erase(session, site, "alice@uni.edu", now=now)
+    account.erase(session, site, "alice@uni.edu", now=now)
     session.expire_all()
 
     everything = ""
@@ -477,7 +477,7 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
     )
     session.flush()
 
-    erasure.erase(session, site, "alice@uni.edu", now=now)
+    account.erase(session, site, "alice@uni.edu", now=now)
     session.expire_all()
 
     [kept] = session.scalars(select(Delivery))
@@ -485,7 +485,7 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
 
 
 def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice, now):
-    erasure.erase(session, site, "alice@uni.edu", now=now, suppress=True)
+    account.erase(session, site, "alice@uni.edu", now=now, suppress=True)
 
     assert (
         confirmations.request_subscription(session, site, "alice@uni.edu", now=now).outcome
@@ -495,14 +495,14 @@ def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice,
 
 def test_an_old_link_does_not_open_a_new_subscribers_settings(session, site, alice, now):
     old = alice.id
-    erasure.erase(session, site, "alice@uni.edu", now=now)
+    account.erase(session, site, "alice@uni.edu", now=now)
 
     assert subscriber_rows.add(session, "dora@uni.edu", now=now).id != old
 
 
 def test_deleting_a_subscriber_deletes_their_rows(session, site, alice, bob, now):
-    erasure.erase(session, site, "alice@uni.edu", now=now)
-    erasure.erase(session, site, "bob@uni.edu", now=now)
+    account.erase(session, site, "alice@uni.edu", now=now)
+    account.erase(session, site, "bob@uni.edu", now=now)
 
     for row in (Subscriber, Subscription, Consent, Confirmation):
         assert session.scalar(select(func.count()).select_from(row)) == 0

@@ -24,9 +24,9 @@ from digest.monitoring import operator_letters, problems
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers import (
+    account,
     confirmation_letters,
     confirmations,
-    erasure,
     sign_up_limits,
     sign_up_queue,
     subscriber_rows,
@@ -351,7 +351,7 @@ def test_an_erasure_also_deletes_queued_sign_ups(
     subscriber_rows.add(session, ADA, now=now)
     sign_up(ADA)
 
-    erasure.erase(session, site, ADA, now=now)
+    account.erase(session, site, ADA, now=now)
 
     assert session.scalar(select(func.count(SignUp.id))) == 0
 
@@ -386,7 +386,7 @@ def suppressed(
             case SuppressionReason.OPERATOR:
                 suppressions.suppress(session, site, ADA, reason, "", now)
             case SuppressionReason.ERASED:
-                erasure.erase(session, site, ADA, suppress=True, now=now)
+                account.erase(session, site, ADA, suppress=True, now=now)
         assert suppressions.is_suppressed(session, site, ADA)
         session.commit()
 

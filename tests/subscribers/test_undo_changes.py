@@ -13,10 +13,9 @@ from digest.db.tables.subscribers import SettingsChange, Subscriber, SubscriberS
 from digest.publishing import publication
 from digest.site.site_profile import Site
 from digest.subscribers import (
-    erasure,
+    account,
     operator_acts,
     pauses,
-    preferences,
     subscriber_rows,
     subscriber_topics,
     undo_changes,
@@ -62,7 +61,7 @@ def test_the_latest_change_can_be_undone_once(
 def test_an_undo_restores_every_setting(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    before = preferences.settings_of(session, alice)
+    before = undo_changes.settings_of(session, alice)
     undo_changes.save_settings(
         session,
         site,
@@ -81,11 +80,11 @@ def test_an_undo_restores_every_setting(
         ),
         now=now,
     )
-    assert preferences.settings_of(session, alice) != before
+    assert undo_changes.settings_of(session, alice) != before
 
     undo_changes.undo_with_letter(session, site, alice, now=now)
 
-    assert preferences.settings_of(session, alice) == before
+    assert undo_changes.settings_of(session, alice) == before
 
 
 def test_a_change_is_described_with_its_values_before_and_after(
@@ -152,7 +151,7 @@ def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     assert undo_changes.find_change(session, alice, now=now + timedelta(days=30))
     assert undo_changes.find_change(session, alice, now=now + timedelta(days=31)) is None
 
-    preferences.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
+    undo_changes.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
 
     assert undo_changes.find_change(session, alice, now=now) is None
     assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
@@ -256,7 +255,7 @@ def test_an_erased_subscriber_leaves_no_recorded_change(
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
-    erasure.erase(session, site, "alice@uni.edu", now=now)
+    account.erase(session, site, "alice@uni.edu", now=now)
 
     assert session.scalars(select(SettingsChange)).all() == []
 

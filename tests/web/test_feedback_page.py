@@ -24,7 +24,7 @@ from digest.papers.paper_record import Record
 from digest.publishing import publish_due
 from digest.publishing.publication import Publication
 from digest.site import links
-from digest.subscribers import preferences, subscriber_rows, subscriber_topics
+from digest.subscribers import subscriber_rows, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.inbound.signed_replies import ADA, lookup, signed_reply
 from tests.support.mail_bodies import body_of
@@ -114,7 +114,7 @@ def test_a_topic_by_example_stays_the_same_when_its_paper_is_removed(served, ali
     kept = {**topics_of(served), "Soups": "soup"}
     with served.writing() as session:
         reader = subscriber_rows.get(session, "alice@uni.edu")
-        preferences.edit(session, reader, ReaderSettings(topics=kept), now=served.clock.now)
+        undo_changes.edit(session, reader, ReaderSettings(topics=kept), now=served.clock.now)
         after = subscriber_topics.topics_of(session, reader)[1]
 
     assert "tomography^" in before.canonical

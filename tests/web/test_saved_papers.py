@@ -6,7 +6,7 @@ import pytest
 
 from digest.papers.catalog import hidden_papers
 from digest.site import links
-from digest.subscribers import account, erasure, saved_papers, subscriber_rows, subscriber_topics
+from digest.subscribers import account, saved_papers, subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
 
 
@@ -134,7 +134,7 @@ def test_the_exported_data_contain_the_list(served, alice, papers, save_path):
 def test_erasing_a_reader_erases_the_list(served, alice, save_path):
     served.client.post(save_path, data={"do": "save"})
     with served.writing() as session:
-        erasure.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
+        account.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
         session.commit()
         assert saved_papers.list_saved(session, alice.id) == []
 

@@ -10,7 +10,7 @@ import pytest
 from digest.db.tables.subscribers import StillReadingStep
 from digest.delivery.transports.memory import MemoryTransport
 from digest.site import links
-from digest.subscribers import preferences, still_reading, subscriber_rows
+from digest.subscribers import still_reading, subscriber_rows, undo_changes
 from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import path_of, publish_and_deliver
@@ -32,7 +32,7 @@ def silent(served, alice, now):
 def test_the_digest_of_a_silent_reader_asks_in_both_parts(served, papers, silent, now):
     with served.writing() as session:
         given = ReaderSettings(topics={})
-        preferences.edit(session, subscriber_rows.get(session, silent.email), given, now=now)
+        undo_changes.edit(session, subscriber_rows.get(session, silent.email), given, now=now)
         session.commit()
         memory = MemoryTransport()
         publish_and_deliver(served, session, memory, now + timedelta(minutes=1))

@@ -29,13 +29,14 @@ from digest.process import gc_control
 from digest.site.site_profile import Site
 from digest.subscribers import invitations, reader_settings, subscriber_topics
 from digest.subscribers.csv_import.file_rows import Row
-from digest.subscribers.csv_import.merge_row import merge_row, topics_after
 from digest.subscribers.csv_import.row_values import (
     CheckedTopics,
     FilterCellReader,
     ImportRow,
     check_row,
+    merge_row,
     rows_with_lines,
+    topics_after,
 )
 from digest.subscribers.invitations import Invitee
 

@@ -10,8 +10,8 @@ from io import BytesIO
 import pytest
 
 from digest.errors import BadField
-from digest.subscribers import library_file
-from digest.subscribers.library_file import UPLOAD_LIMITS, LibraryLimits, ReadLibrary
+from digest.web import library_upload
+from digest.web.library_upload import UPLOAD_LIMITS, LibraryLimits, ReadLibrary
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 BIBTEX = """
@@ -40,7 +40,7 @@ LIMITS = replace(UPLOAD_LIMITS, max_seconds=60.0)
 
 def read(content: str | bytes, name: str = "library.bib", limits: LibraryLimits = LIMITS) -> ReadLibrary:
     stream = BytesIO(content if isinstance(content, bytes) else content.encode())
-    return library_file.read_library(stream, name=name, limits=limits, now=NOW, seconds=lambda: 0.0)
+    return library_upload.read_library(stream, name=name, limits=limits, now=NOW, seconds=lambda: 0.0)
 
 
 @pytest.mark.parametrize(
