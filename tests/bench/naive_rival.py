@@ -89,7 +89,6 @@ def unsandboxed(guarded: Environment) -> Environment:
         extensions=list(guarded.extensions),
         auto_reload=False,
     )
-    made.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     made.filters.update(guarded.filters)
     return made
 
