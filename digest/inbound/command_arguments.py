@@ -13,6 +13,7 @@ from digest.inbound import words_around_commands
 from digest.inbound.words_around_commands import PHRASES, SENTENCE_WORDS, alternatives, pattern_of, words_of
 from digest.letters import figures_in_words
 from digest.letters.figures_in_words import MONTHS, day_in_words
+from digest.topics import plain_words
 
 #: Maximum number of words in a filter that has neither operator nor name; a longer text is a sentence.
 MAX_WORDS = 6
@@ -106,11 +107,14 @@ def is_filter(topic: str) -> bool:
 
 
 def parse_topic(topic: str) -> tuple[str, str]:
-    """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text."""
+    """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text.
+
+    Plain words are read as a description.
+    """
     if named := NAMED_FILTER.fullmatch(topic):
-        return named["name"].strip(), named["filter"]
+        return named["name"].strip(), plain_words.as_filter(named["filter"])
     name = topic.strip('"') if PHRASE.fullmatch(topic) else topic
-    return figures_in_words.cut_at_word(name, 60), topic
+    return figures_in_words.cut_at_word(name, 60), plain_words.as_filter(topic)
 
 
 def topic_after_name(rest: str, names: frozenset[str]) -> str | None:

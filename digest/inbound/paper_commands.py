@@ -99,6 +99,8 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
     recent = recent_papers.recent_papers(context.session, context.rules.caches, now=context.now)
     found, count = recent.backtest(filter_), recent.index.matches(filter_).bit_count()
     read = f"Read as: {filter_.canonical}." if filter_.canonical != text.strip() else ""
+    if "about:" in text:
+        read = f"Read as the description {filter_.canonical}; put words in quotes to find exactly these."
     noted = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
     notes = [note if note.endswith("?") else f"{note}." for note in noted[:MAX_NOTES]]
     of_all = f"{len(recent.days):,}"

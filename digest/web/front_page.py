@@ -16,7 +16,7 @@ from digest.papers.catalog import queries
 from digest.subscribers import sign_up_limits, sign_up_queue, subscriber_topics
 from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import example_topics
+from digest.topics import example_topics, filter_parser
 from digest.web import (
     forms,
     library_upload,
@@ -156,10 +156,13 @@ def handle_form(visit: Visit) -> Response:
     """Do what the pressed button asks for: sign up, preview the topics, show a sample, or edit again."""
     visit = sign_up_form.with_shown_fields(visit)
     do, has_file = visit.field("do"), library_upload.has_file(visit.form)
-    if (do in {"try", "sample"} or has_file) and not may_preview(visit, has_file=has_file):
+    if (do in {"try", "exact", "sample"} or has_file) and not may_preview(visit, has_file=has_file):
         errors = FormErrors(by_field={"preview": TOO_MANY})
         return show_again(visit, 429, sign_up_form.read(visit), errors)
     form, library_errors = read_with_library(visit)
+    if do == "exact":
+        with suppress(BadFilter):  # the words are then shown again with the error
+            form, do = replace(form, filter=filter_parser.parse(form.filter).canonical), "try"
     return (
         show_again(visit, 200, form, focus="email")
         if do == "change"
@@ -171,7 +174,7 @@ def handle_button(visit: Visit, do: str, form: SignUpForm, library_errors: Mappi
     """Check the topics, then sign up, preview the topics or show a sample."""
     checked = check_topics(visit, form)
     errors = replace(checked, by_field={**library_errors, **checked.by_field})
-    if do not in {"try", "sample"}:
+    if do not in {"try", "exact", "sample"}:
         return handle_sign_up(visit, form, errors)
     if errors:
         return show_again(visit, 422, replace(form, is_open=True), errors, is_counted=True)

@@ -27,6 +27,7 @@ from digest.subscribers import (
 )
 from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
+from digest.topics import filter_parser, plain_words
 from digest.web import settings_page, topic_trials, unsubscribe_page
 from digest.web.settings_page import FormState, TypedTopic
 from digest.web.sign_up_form import check_settings, error_sentence
@@ -34,7 +35,9 @@ from digest.web.visits import Visit
 
 #: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
 MAX_TYPED = 20_000
-TYPED_ACTIONS = frozenset({"try", "add", "rename", "filter"})  #: in their forms, a reader types a topic
+TYPED_ACTIONS = frozenset(
+    {"try", "exact", "add", "rename", "filter"}
+)  #: in their forms, a reader types a topic
 
 Topic = tuple[str, str, bool]  #: a name, a filter, and whether it is muted
 
@@ -53,7 +56,7 @@ def handle_form(visit: Visit) -> Response:
     try:
         result = ACTIONS[action](visit, subscriber)
     except UsageError as error:
-        result = state_with(error, visit)
+        result = state_with(error, visit, subscriber)
     if isinstance(result, FormState):
         return settings_page.settings_page(visit, subscriber, result)
     if result != "stale":
@@ -61,13 +64,13 @@ def handle_form(visit: Visit) -> Response:
     return visit.back(result)
 
 
-def state_with(error: UsageError, visit: Visit) -> FormState:
+def state_with(error: UsageError, visit: Visit, subscriber: Subscriber) -> FormState:
     """Return the state of the page's forms after an error: what was typed, and the error next to its field."""
     is_typed = visit.field("do") in TYPED_ACTIONS
     if is_typed and isinstance(error, BadFilter):
-        return FormState(typed=replace(typed_topic(visit), filter_error=error))
+        return FormState(typed=replace(typed_topic(visit, subscriber), filter_error=error))
     if is_typed:
-        return FormState(typed=replace(typed_topic(visit), error=error_sentence(error)))
+        return FormState(typed=replace(typed_topic(visit, subscriber), error=error_sentence(error)))
     is_of_date = isinstance(error, BadField) and error.field == "until"
     return FormState(errors={"until" if is_of_date else "act": error_sentence(error)})
 
@@ -161,24 +164,34 @@ def apply_requested(visit: Visit, subscriber: Subscriber) -> str:
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def typed_topic(visit: Visit) -> TypedTopic:
-    """Return the topic to which the form belongs."""
+def typed_topic(visit: Visit, subscriber: Subscriber) -> TypedTopic:
+    """Return the topic to which the form belongs; plain words are a description unless a topic has them already."""
+    text, topics = visit.field("filter", MAX_TYPED), subscriber_topics.topics_of(visit.session, subscriber)
     return TypedTopic(
-        topic=visit.field("topic"), name=visit.field("name"), filter=visit.field("filter", MAX_TYPED)
+        topic=visit.field("topic"),
+        name=visit.field("name"),
+        filter=text,
+        read_filter=text if text in [topic.text for topic in topics] else plain_words.as_filter(text),
     )
 
 
-def try_filter(visit: Visit, _subscriber: Subscriber) -> FormState:
-    """Try a typed filter, and return its recent matches. Changes nothing."""
-    typed = typed_topic(visit)
-    FilterRegistry(visit.session).canonical(typed.filter)
-    trials = topic_trials.try_filters(visit, [typed.filter])
-    return FormState(typed=replace(typed, is_trial=True), trial=trials.get(typed.filter))
+def try_filter(visit: Visit, subscriber: Subscriber) -> FormState:
+    """Try a typed filter, or exactly its words, and return its recent matches. Changes nothing."""
+    typed = typed_topic(visit, subscriber)
+    if visit.field("do") == "exact":
+        exact = filter_parser.parse(typed.filter).canonical
+        typed = replace(typed, filter=exact, read_filter=exact)
+    FilterRegistry(visit.session).canonical(typed.read_filter)
+    trials = topic_trials.try_filters(visit, [typed.read_filter])
+    index = topic_trials.recent_papers(visit).index
+    readings = plain_words.both_readings(typed.filter, index) if typed.read_filter != typed.filter else ""
+    typed = replace(typed, is_trial=True, readings=readings)
+    return FormState(typed=typed, trial=trials.get(typed.read_filter))
 
 
 def change_topics(visit: Visit, subscriber: Subscriber) -> str:
     """Add, rename, edit, move, mute, unmute or remove a topic; return the value of `done`."""
-    typed, action = typed_topic(visit), visit.field("do")
+    typed, action = typed_topic(visit, subscriber), visit.field("do")
     topics = [
         (topic.name, topic.text, topic.is_muted)
         for topic in subscriber_topics.topics_of(visit.session, subscriber)
@@ -187,10 +200,10 @@ def change_topics(visit: Visit, subscriber: Subscriber) -> str:
     if action != "add" and place is None:
         return "stale"
     if action in {"add", "filter"}:
-        FilterRegistry(visit.session).canonical(typed.filter)
+        FilterRegistry(visit.session).canonical(typed.read_filter)
     if place is None or action == "add":
         name = typed.name or figures_in_words.cut_at_word(subscriber_topics.clean_line(typed.filter), 60)
-        changed = [*topics, (checked_name(name, topics), typed.filter, False)]
+        changed = [*topics, (checked_name(name, topics), typed.read_filter, False)]
     else:
         changed = changed_topics(topics, place, action, typed)
     wanted = {name: text for name, text, _ in changed}
@@ -215,7 +228,7 @@ def changed_topics(topics: list[Topic], place: int, action: str, typed: TypedTop
         case "rename":
             name = checked_name(typed.name, rest)
         case "filter":
-            text = typed.filter
+            text = typed.read_filter
     return [*rest[:target], (name, text, is_muted), *rest[target:]]
 
 
@@ -241,6 +254,6 @@ ACTIONS: Mapping[str, Callable[[Visit, Subscriber], FormState | str]] = {
     "keep": lambda _visit, _subscriber: "kept",  # any action shows that the reader still reads
     "schedule": save_texts,
     "apply": apply_requested,
-    "try": try_filter,
+    **dict.fromkeys(("try", "exact"), try_filter),
     **dict.fromkeys(("add", "rename", "filter", "up", "down", "mute", "unmute", "remove"), change_topics),
 }

@@ -55,7 +55,9 @@ class TypedTopic:
 
     topic: str = ""  #: the current name of the topic; empty for a new topic
     name: str = ""
-    filter: str = ""
+    filter: str = ""  #: as typed
+    read_filter: str = ""  #: as it is read: plain words are a description
+    readings: str = ""  #: how plain words are read, and what both readings find
     error: str = ""
     filter_error: BadFilter | None = None
     #: Whether the filter is only being tried: its matches are shown, but it is not saved.

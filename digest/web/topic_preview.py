@@ -19,7 +19,7 @@ from digest.site.links import paper_url
 from digest.subscribers import subscriber_topics
 from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
-from digest.topics import example_topics, example_words, filter_backtest, filter_parser
+from digest.topics import example_topics, example_words, filter_backtest, filter_parser, plain_words
 from digest.topics.filter_backtest import PerDay
 from digest.topics.filter_parser import Filter
 from digest.topics.starter_filters import STARTER_TOPICS
@@ -66,6 +66,7 @@ class TopicPreview:
     heading: str
     titles: tuple[PreviewTitle, ...]
     tried: tuple[TriedTopic, ...]
+    readings: str  #: how plain words are read, and what both readings find; empty for any other filter
 
 
 # ── the topics of a form ────────────────────────────────────────────────────────────────────────
@@ -78,6 +79,7 @@ class ChosenTopics:
     filters: Mapping[str, str]  #: the filters as the visitor wrote them, keyed by topic name
     tried: tuple[str, ...]  #: the names of the chosen topics that are not starter topics
     liked: str = ""  #: the name of the topic made from liked papers; empty if there is none
+    typed: str = ""  #: the visitor's own filter as typed
 
 
 def chosen_topics(visit: Visit, form: SignUpForm) -> ChosenTopics:
@@ -91,11 +93,11 @@ def chosen_topics(visit: Visit, form: SignUpForm) -> ChosenTopics:
         example = example_topics.topic_like(liked)
         own.insert(0, (example.name[:MAX_NAME], example.filter))
     if form.filter:
-        own.append((figures_in_words.cut_at_word(form.filter, 60), form.filter))
+        own.append((figures_in_words.cut_at_word(form.filter, 60), plain_words.as_filter(form.filter)))
     for name, text in own:
         chosen[subscriber_topics.free_name(name, chosen)] = text
     tried = tuple(chosen)[len(form.interests) :]
-    return ChosenTopics(filters=chosen, tried=tried, liked=tried[0] if liked else "")
+    return ChosenTopics(filters=chosen, tried=tried, liked=tried[0] if liked else "", typed=form.filter)
 
 
 # ── the preview ─────────────────────────────────────────────────────────────────────────────────
@@ -113,7 +115,7 @@ def preview_topics(visit: Visit, chosen: ChosenTopics, requested: ReaderSettings
     return visit.cached(
         "topic previews",
         lambda: make_preview(visit, chosen, filters, requested),
-        names, chosen.tried, chosen.liked, requested.columns["max_papers"],
+        names, chosen.tried, chosen.liked, chosen.typed, requested.columns["max_papers"],
         bound=MAX_CACHED,
     )  # fmt: skip
 
@@ -150,6 +152,7 @@ def make_preview(
         else "",
         titles=tuple(preview_title(visit, paper) for paper in (papers or latest)[:MAX_TITLES]),
         tried=tuple(tried),
+        readings=plain_words.both_readings(chosen.typed, recent.index),
     )
 
 

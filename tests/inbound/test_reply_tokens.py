@@ -140,7 +140,7 @@ def test_a_topic_added_again_gets_the_new_filter_and_undo_restores_the_old_one(
     receive(signed_reply(token, "add FLOWS: rectified flow\n"), token)
 
     (topic,) = subscriber_topics.topics_of(session, ada)
-    assert (topic.name, topic.typed) == ("Flows", "rectified flow")
+    assert (topic.name, topic.typed) == ("Flows", 'about:"rectified flow"')
     said = text_of(*deliver())
     assert "Changed: Flows." in said
 

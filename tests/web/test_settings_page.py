@@ -181,6 +181,34 @@ def test_a_trial_notes_an_operator_in_lower_case_and_a_misspelled_word(served, p
     assert "diffusoin matches no paper" in page
 
 
+def test_plain_words_are_a_description_until_the_reader_asks_for_exactly_these(
+    served, alice, manage_path, papers
+):
+    tried = served.client.post(manage_path, data={"do": "try", "filter": "quiet robots"}).text
+    exact = served.client.post(manage_path, data={"do": "exact", "filter": "quiet robots"}).text
+
+    assert "have all of these words" in tried
+    assert 'value="exact"' in tried
+    assert ">quiet AND robots</textarea>" in exact
+    assert 'value="exact"' not in exact
+
+
+def test_a_new_topic_of_plain_words_is_a_description_and_a_kept_filter_stays(served, alice, manage_path):
+    with served.writing() as session:
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        subscriber_topics.replace_topics(session, reader.id, {"B": "loud robots"})
+    for fields in (
+        {"do": "add", "name": "A", "filter": "quiet robots"},
+        {"do": "filter", "topic": "B", "filter": "loud robots"},
+    ):
+        served.client.post(manage_path, data=fields)
+
+    with served.writing() as session:
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        topics = {topic.name: topic.text for topic in subscriber_topics.topics_of(session, reader)}
+    assert topics == {"A": 'about:"quiet robots"', "B": "loud robots"}
+
+
 @pytest.mark.parametrize("action", ["rename", "filter", "up", "mute", "remove"])
 def test_a_form_about_a_topic_that_is_gone_changes_nothing(served, manage_path, action):
     before = served.everything()

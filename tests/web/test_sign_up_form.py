@@ -143,6 +143,19 @@ def test_topics_of_one_name_are_numbered(served, papers):
     assert list(requested(served)["topics"]) == ["Robots", "Robots 2"]
 
 
+def test_plain_words_are_a_description_until_the_visitor_asks_for_exactly_these(served, papers):
+    shown = served.client.post("/preview", data={"filter": "quiet robots"}).text
+    served.sign_up("bob@uni.edu", filter="quiet robots")
+    described = requested(served)["topics"]
+    exact = served.sign_up("", filter="quiet robots", do="exact")
+
+    assert "have all of these words" in shown
+    assert 'value="exact"' in shown
+    assert described == {"quiet robots": 'about:"quiet robots"'}
+    assert 'value="quiet AND robots"' in exact.text
+    assert "have all of these words" not in exact.text
+
+
 # ── the schedule ────────────────────────────────────────────────────────────────────────────────
 
 
