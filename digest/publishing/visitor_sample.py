@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from msgspec import structs
-
-from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
-from digest.editions.schedule import Cadence
+from digest.editions.schedule import Cadence, edition_name
 from digest.letters.letter_rendering import Personalization
 from digest.letters.mime import RenderedLetter
 from digest.letters.press.digest_letters import DigestLetters
@@ -74,27 +71,14 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, Filter]) -> 
 
 def public_sample(press: Press, sample: SampleDigest, rules: PublicRules) -> tuple[Press, SampleDigest]:
     """Return the sample with only those papers, and those parts of papers, that pages may show."""
-    copies = {
-        number: rules.public_copy(press.papers[number])
-        for number in sorted(press.rank_of_paper[paper] for paper in sample.digest.papers)
-    }
     ranked = [
-        Ranked(paper=copy, score=press.scores[number], reasons=tuple(press.reasons[number]))
-        for number, copy in copies.items()
-        if copy is not None
+        Ranked(paper=copy, score=press.scores[number], reasons=press.reasons[number])
+        for number in sorted(press.rank_of_paper[paper] for paper in sample.digest.papers)
+        if (copy := rules.public_copy(press.papers[number])) is not None
     ]
     made = make_press(ranked, as_of=press.as_of)
-    sections = [
-        section._replace(papers=tuple(paper for paper in section.papers if paper in made.rank_of_paper))
-        for section in sample.digest.sections
-    ]
-    digest = structs.replace(sample.digest, sections=tuple(one for one in sections if one.papers))
-    return made, replace(sample, digest=digest)
-
-
-def edition_name(requested: ReaderSettings, now: datetime) -> str:
-    """Return the name of today's edition in the requested cadence, by default the daily one."""
-    return edition_schedule.edition_name(Cadence(requested.columns["cadence"]), now.date())
+    hidden = [paper for paper in sample.digest.papers if paper not in made.rank_of_paper]
+    return made, replace(sample, digest=sample.digest.without(hidden))
 
 
 def sample_letter(
@@ -104,7 +88,7 @@ def sample_letter(
     url = letters.site.url
     copy = Personalization(
         recipient=READER,
-        edition=edition_name(requested, now),
+        edition=edition_name(Cadence(requested.columns["cadence"]), now.date()),
         day=now.date(),
         dated_at=now,
         unsubscribe_url=url,

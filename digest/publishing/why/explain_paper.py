@@ -16,7 +16,7 @@ from digest.db.tables.dumps import DumpRow
 from digest.db.tables.papers import AppearanceRow, ChangeRow, EarlierVersion, PaperRow
 from digest.db.tables.subscribers import FilterRow
 from digest.delivery import press_store, restore_point, shown
-from digest.editions.compose import Digest, Section
+from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.errors import NotFound
 from digest.papers.catalog import queries
@@ -69,7 +69,8 @@ def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnsw
     yield answer_if_earlier_version_shown(question)
     yield answer_if_not_news(question)
     yield answer_if_considered(question)
-    yield answer_if_not_mailed(question)
+    refused = mail_refused(question.session, question.publication.site, question.subscriber)
+    yield next((question.answer(WhyCause(cause), verdict) for cause, verdict in refused), None)
     yield answer_if_upcoming(question)
     yield answer_by_elimination(question)
 
@@ -134,8 +135,9 @@ def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
     section = next(
         (one for one in Digest.from_json(delivery.decision).sections if question.paper.id in one.papers), None
     )
-    if section is not None:
-        describe_section(question, section)
+    stored = section and section.filter_id and question.session.get(FilterRow, section.filter_id)
+    if section and stored:
+        describe_filter(question, section.topic, stored.canonical)
     question.lines.append(
         f"the digest is {delivery.state}" + (f": {delivery.reason}" if delivery.reason else "")
     )
@@ -166,13 +168,6 @@ def answer_if_earlier_version_shown(question: WhyQuestion) -> WhyAnswer | None:
     )
     verdict = f"Left out: {found.edition or 'another letter'} showed it as “{display(found.title)}”."
     return question.answer(WhyCause.SHOWN_EARLIER, verdict, shown_on=found.shown_on.isoformat())
-
-
-def describe_section(question: WhyQuestion, section: Section) -> None:
-    """Add a finding: why the filter of the section, as it was resolved for the digest, matches the paper."""
-    stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
-    if stored is not None:
-        describe_filter(question, section.topic, stored.canonical)
 
 
 def describe_changes(question: WhyQuestion) -> None:
@@ -248,7 +243,11 @@ def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_i
 def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
     """Return the answer about an edition that considered the paper but did not show it."""
     name = delivery.edition
-    matches_now = describe_topics(question, resolved_topics_then(question, delivery))
+    # Packs may have changed since the decision, which stores the resolved filters.
+    sections = Digest.from_json(delivery.decision).sections
+    stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
+    resolved_then = {topic: row.canonical for topic, row in stored.items() if row is not None}
+    matches_now = describe_topics(question, resolved_then)
     if not matches_now or delivery.state == DeliveryState.EMPTY:
         matches = "matched it then" if matches_now else "matches it"
         return question.answer(
@@ -257,13 +256,6 @@ def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
     rank = describe_positions(question, delivery)
     verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")
     return question.answer(WhyCause.OVER_CAP, verdict, edition=name, rank=rank)
-
-
-def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str, str]:
-    """Return {topic: resolved filter} as of the decision, because packs may have changed since then."""
-    sections = Digest.from_json(delivery.decision).sections
-    stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
-    return {topic: row.canonical for topic, row in stored.items() if row is not None}
 
 
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
@@ -281,18 +273,7 @@ def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
     return min(found.values(), default=None)
 
 
-def unsent_editions(question: WhyQuestion) -> list[Delivery]:
-    """Return the editions that considered the paper but were never sent."""
-    return [one for one in editions_considering(question) if one.state in shown.UNACCEPTED_STATES]
-
-
-# ── not mailed, or in the next edition ───────────────────────────────────────────────────────────
-
-
-def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
-    """Return the answer if nothing is sent to the subscriber's address, else None."""
-    refused = mail_refused(question.session, question.publication.site, question.subscriber)
-    return next((question.answer(WhyCause(cause), verdict) for cause, verdict in refused), None)
+# ── in the next edition ─────────────────────────────────────────────────────────────────────────
 
 
 def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
@@ -328,7 +309,7 @@ def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | Non
 def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
     """Return the answer that the digest was never sent, or that the paper arrived too early or too late."""
     subscriber, paper = question.subscriber, question.paper
-    if unsent_editions(question):
+    if any(one.state in shown.UNACCEPTED_STATES for one in editions_considering(question)):
         return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")
     joined_at = subscriber.confirmed_at or subscriber.created_at
     if paper.first_seen_at <= joined_at:

@@ -14,8 +14,7 @@ from digest.delivery import outbox, restore_point
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL
 from digest.editions.compose import Digest
-from digest.editions.schedule import Edition, cadence_text, edition_on, schedule_status
-from digest.editions.time_zones import zone_of
+from digest.editions.schedule import Edition, cadence_text, edition_on, local_day, schedule_status
 from digest.errors import BadField
 from digest.process import heartbeats
 from digest.publishing.why.question import WhyAnswer, mail_refused, minute_text
@@ -70,14 +69,20 @@ def answer(
 
 
 def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> Edition | None:
-    """Return the edition with this name or on this day, by default the one that was due last."""
+    """Return the edition with this name or on this day; by default the one that was due last, or else the next.
+
+    Names are looked up among the editions of the last 400 days, as long as deliveries are kept, and of the
+    next month.
+    """
     schedule = subscriber_rows.schedule_of(subscriber)
+    today = local_day(schedule, now)
+    days = (today - timedelta(days=back) for back in range(-31, 400))
+    editions = (one for day in days if (one := edition_on(schedule, day)) is not None)
     if text is None:
-        return latest_edition(subscriber, now)
-    day = parse_day(text, now.astimezone(zone_of(schedule.timezone)).date())
-    if day is not None:
-        return edition_on(schedule, day)
-    return next((one for one in editions_around(subscriber, now) if one.name == text), None)
+        past = next((one for one in editions if one.due_at <= now), None)
+        return past or schedule_status(schedule, now).upcoming
+    day = parse_day(text, today)
+    return edition_on(schedule, day) if day else next((one for one in editions if one.name == text), None)
 
 
 def parse_day(text: str, today: date) -> date | None:
@@ -97,23 +102,6 @@ def parse_day(text: str, today: date) -> date | None:
     raise BadField(
         "--edition", f"{text!r} is not an edition; write 2026-11-20, today, or weekly-2026-W47."
     ) from None
-
-
-def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
-    """Yield the editions of the last 400 days (as long as deliveries are kept) and of the next month."""
-    schedule = subscriber_rows.schedule_of(subscriber)
-    today = now.astimezone(zone_of(schedule.timezone)).date()
-    for back in range(-31, 400):
-        edition = edition_on(schedule, today - timedelta(days=back))
-        if edition is not None:
-            yield edition
-
-
-def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the edition that was due last; if none was due yet, return the next one."""
-    past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
-    found = next(past, None)
-    return found or schedule_status(subscriber_rows.schedule_of(subscriber), now).upcoming
 
 
 def edition_text(edition: Edition) -> str:
