@@ -222,12 +222,14 @@ def change_report(session: Session, change: PackChange, comparison: CatalogCompa
 
 def filter_reports(change: PackChange, comparison: CatalogComparison) -> Iterator[dict[str, Any]]:
     """Yield the change to each filter in a pack: its texts, and the effect of the resolved filters."""
-    from digest.topics import pack_resolution
+    from digest.topics import filter_parser, pack_resolution
 
     def resolved(pack: Pack | None, name: str, versions: PackVersions) -> str | None:
         if pack is None or name not in pack.filters:
             return None
-        return pack_resolution.resolved_canonical(f"use:{pack.name}/{name}", versions)
+        return pack_resolution.resolve_filter(
+            filter_parser.parse(f"use:{pack.name}/{name}"), versions
+        ).canonical
 
     old, new = (change.before.filters if change.before else {}), change.pack.filters
     for name in dict.fromkeys((*old, *new)):

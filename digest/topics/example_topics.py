@@ -46,9 +46,7 @@ def topic_like_library(examples: Sequence[Paper], library: Sequence[Paper]) -> E
 
 def name_of(examples: Sequence[Paper]) -> str:
     """Return the default name of a topic: `Like “Borrowed Light” and 2 more`."""
-    title = display(examples[0].title)
-    if len(title) > LONGEST_TITLE:
-        title = f"{title[:LONGEST_TITLE].rpartition(' ')[0] or title[:LONGEST_TITLE]}…"
+    title = example_words.shortened(display(examples[0].title), LONGEST_TITLE)
     more = f" and {len(examples) - 1} more" if len(examples) > 1 else ""
     return f"Like “{title}”{more}"
 

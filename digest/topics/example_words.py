@@ -105,10 +105,13 @@ def words_of_paper(paper: Paper, most: int = MAX_WORDS) -> str:
     words, counts = _counted_words(paper)
     best = sorted(counts, key=lambda root: (-weight(root, counts[root]), root))[:most]
     title = re.sub(r'[{}"|\s]+', " ", display_text.display(paper.title)).strip()
-    if len(title) > LONGEST_TITLE:
-        title = f"{title[:LONGEST_TITLE].rpartition(' ')[0] or title[:LONGEST_TITLE]}…"
     written = " ".join([f"{words[root]}^{min(counts[root], MAX_TIMES)}" for root in best])
-    return f"{{{title}|{written}}}"
+    return f"{{{shortened(title, LONGEST_TITLE)}|{written}}}"
+
+
+def shortened(title: str, most: int) -> str:
+    """Return a title, cut at a word if it has more than `most` characters."""
+    return title if len(title) <= most else f"{title[:most].rpartition(' ')[0] or title[:most]}…"
 
 
 def words_of_library(library: Sequence[Paper], known: Collection[Paper]) -> tuple[str, str]:

@@ -86,7 +86,9 @@ class Explainer:
         """Prepare to explain matches with the papers of an index, reusing the index's lookups."""
         self.index = index
         self._page = cache(lambda number: _Page(index, number))
-        self._evaluated = lru_cache(FILTERS_CACHED)(self._evaluate_stored)
+        self._evaluated = lru_cache(FILTERS_CACHED)(
+            lambda canonical: self._evaluate(pack_resolution.parse_resolved(canonical).tree)
+        )
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
@@ -136,9 +138,6 @@ class Explainer:
         return self.index.matches_of_node(tree), [
             (part, self.index.leaf(part)) for part in filter_tree.positive_leaves(tree)
         ]
-
-    def _evaluate_stored(self, canonical: str) -> tuple[int, Sequence[tuple[Leaf, int]]]:
-        return self._evaluate(pack_resolution.parse_resolved(canonical).tree)
 
 
 def _strength(found: MatchedClause) -> int:

@@ -133,19 +133,10 @@ def _edits(node: Node) -> Iterator[tuple[str, Node]]:
         join = filter_tree.conjunction if isinstance(node, And) else filter_tree.disjunction
         for i, child in enumerate(node.children):
             before, behind = node.children[:i], node.children[i + 1 :]
-            yield f"{_operator(node, child)}{_bracketed(child)}", join([*before, *behind])
+            operator = "OR " if isinstance(node, Or) else "AND" if isinstance(child, Not) else "AND "
+            yield f"{operator}{filter_tree.bracketed(child, And, Or)}", join([*before, *behind])
             for clause, rest in _edits(child):
                 yield clause, join([*before, rest, *behind])
-
-
-def _operator(parent: And | Or, child: Node) -> str:
-    if isinstance(parent, Or):
-        return "OR "
-    return "AND" if isinstance(child, Not) else "AND "
-
-
-def _bracketed(node: Node) -> str:
-    return f"({node.canonical})" if isinstance(node, And | Or) else node.canonical
 
 
 def _warnings(filter_: Filter, index: PaperIndex, matches: int, span: int) -> Iterator[str]:

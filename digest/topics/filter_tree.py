@@ -169,7 +169,7 @@ def negation(child: Node) -> Node:
     """Return the negation of `child`; two negations cancel out."""
     if type(child) is Not:
         return child.child
-    return Not(child, f"NOT {_within(child, And, Or)}", depth_of(child))
+    return Not(child, f"NOT {bracketed(child, And, Or)}", depth_of(child))
 
 
 def conjunction(children: list[Node]) -> Node:
@@ -180,9 +180,9 @@ def conjunction(children: list[Node]) -> Node:
     flat.sort(key=lambda child: type(child) is Not)
     first, *others = flat
     words = [
-        f"AND{child.canonical}" if type(child) is Not else f"AND {_within(child, Or)}" for child in others
+        f"AND{child.canonical}" if type(child) is Not else f"AND {bracketed(child, Or)}" for child in others
     ]
-    return And(tuple(flat), " ".join([_within(first, Or), *words]), 1 + max(map(depth_of, flat)))
+    return And(tuple(flat), " ".join([bracketed(first, Or), *words]), 1 + max(map(depth_of, flat)))
 
 
 def disjunction(children: list[Node]) -> Node:
@@ -190,7 +190,9 @@ def disjunction(children: list[Node]) -> Node:
     if len(children) == 1:
         return children[0]
     flat = [inner for child in children for inner in (child.children if type(child) is Or else (child,))]
-    return Or(tuple(flat), " OR ".join([_within(child, And) for child in flat]), 1 + max(map(depth_of, flat)))
+    return Or(
+        tuple(flat), " OR ".join([bracketed(child, And) for child in flat]), 1 + max(map(depth_of, flat))
+    )
 
 
 def depth_of(node: Node) -> int:
@@ -198,8 +200,9 @@ def depth_of(node: Node) -> int:
     return node.depth if type(node) in (And, Or, Not) else 0  # type: ignore[union-attr]
 
 
-def _within(node: Node, *bracketed: type) -> str:
-    return f"({node.canonical})" if type(node) in bracketed else node.canonical
+def bracketed(node: Node, *kinds: type) -> str:
+    """Return the canonical spelling of a node, in brackets if it is of one of these kinds."""
+    return f"({node.canonical})" if type(node) in kinds else node.canonical
 
 
 def leaves(node: Node) -> Iterator[Leaf]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
@@ -15,15 +15,10 @@ def marked_html(text: str, field: str, words: Iterable[MatchedWord]) -> Markup:
     The words are in reading order and do not overlap. If the text was shortened, matched words after its end
     are ignored.
     """
-    kept = (word for word in words if word.field == field and text[word.start : word.end] == word.text)
-    return Markup("").join(marked_pieces(text, kept))
-
-
-def marked_pieces(text: str, words: Iterable[MatchedWord]) -> Iterator[Markup]:
-    """Yield the escaped pieces of `text`: the text before a matched word, the marked word, and so on."""
-    end = 0
+    pieces, end = list[str](), 0
     for word in words:
-        yield escape(text[end : word.start])
-        yield Markup('<mark class="mark">%s</mark>') % word.text
-        end = word.end
-    yield escape(text[end:])
+        if word.field == field and text[word.start : word.end] == word.text:
+            marked = Markup('<mark class="mark">%s</mark>') % word.text
+            pieces += escape(text[end : word.start]), marked
+            end = word.end
+    return Markup("").join([*pieces, escape(text[end:])])

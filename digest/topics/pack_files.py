@@ -136,18 +136,13 @@ def _head(lines: Iterable[_PackLine]) -> tuple[str, str]:
 
 def _check_name(line: _PackLine, name: str, start: int) -> None:
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
+        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
         line.refuse(
             f"A name has at most {LONGEST_NAME} characters: lower-case letters and digits, with - . or _ between them.",
             start,
             start + max(1, len(name)),
-            suggestion=_plain_name(name),
+            suggestion=plain or None,
         )
-
-
-def _plain_name(name: str) -> str | None:
-    """Return a valid name that is similar to the invalid name."""
-    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
-    return found or None
 
 
 # ── a filter ────────────────────────────────────────────────────────────────────────────────────

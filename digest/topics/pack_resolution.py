@@ -75,11 +75,6 @@ def resolved_uses(filter_: Filter, packs: PackVersions) -> dict[str, str]:
     return found
 
 
-def resolved_canonical(canonical: str, packs: PackVersions) -> str:
-    """Return the canonical form of the filter to which a canonical filter resolves."""
-    return resolve_filter(parse(canonical), packs).canonical
-
-
 def pack_dependencies(pack: Pack, packs: PackVersions) -> dict[str, int]:
     """Return the versions of all packs that a new pack uses, directly or indirectly.
 

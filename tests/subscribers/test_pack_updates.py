@@ -37,8 +37,8 @@ from digest.subscribers.csv_import import import_list
 from digest.subscribers.csv_import.file_rows import CsvRows
 from digest.subscribers.pack_updates import PackChange
 from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics import filter_parser, pack_resolution
 from digest.topics import pack_files as files
-from digest.topics import pack_resolution
 from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -420,7 +420,9 @@ def test_a_topic_added_while_a_version_is_published_follows_it(
     with db.read_session(lab.engine) as session:
         assert session.scalar(select(func.count()).select_from(ResolvedFilter)) == 1
         assert (
-            pack_resolution.resolved_canonical("use:lab/nlp", stored_packs.load_packs(session))
+            pack_resolution.resolve_filter(
+                filter_parser.parse("use:lab/nlp"), stored_packs.load_packs(session)
+            ).canonical
             == "LLM OR ICL"
         )
         (number,) = session.scalars(select(ResolvedFilter.resolved_filter_id))

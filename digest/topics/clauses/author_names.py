@@ -73,33 +73,19 @@ def author_of(paper: Paper, clause: AuthorClause) -> str | None:
     return next((author for author in authors if _agrees(clause, parts_of(author))), None)
 
 
-def _agrees(clause: AuthorClause, parts: Sequence[str]) -> bool:
+def _agrees(clause: AuthorClause, parts: tuple[str, ...]) -> bool:
     given, family, starred = clause.given, clause.family, clause.starred
+    head = len(parts) - len(family)
     if clause.is_sorted:
-        return _sorted_agree(given, family, parts)
+        return head >= 0 and parts[head:] == family and _given_agree(given, parts[:head])
     if not given and len(family) == 1:
         return any(_same(family[0], part, starred=starred) for part in parts)
-    names = (*given, *family)
-    return _natural_agree(names, parts, starred=starred) or _tail_agrees(names, parts, starred=starred)
-
-
-def _sorted_agree(given: Sequence[str], family: Sequence[str], parts: Sequence[str]) -> bool:
-    head = len(parts) - len(family)
-    return head >= 0 and tuple(parts[head:]) == tuple(family) and _given_agree(given, parts[:head])
-
-
-def _natural_agree(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
-    return (
-        bool(parts) and _same(names[-1], parts[-1], starred=starred) and _given_agree(names[:-1], parts[:-1])
-    )
-
-
-def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
-    """Return whether all of `names` are the family name at the end of `parts`, such as "del Maestro"."""
-    head = len(parts) - len(names)
-    if head < 0 or not _same(names[-1], parts[-1], starred=starred):
+    *first, last = (*given, *family)
+    if not parts or not _same(last, parts[-1], starred=starred):
         return False
-    return tuple(parts[head:-1]) == tuple(names[:-1])
+    # All of the names may be the family name, such as "del Maestro".
+    is_family = len(first) < len(parts) and [*parts[-1 - len(first) : -1]] == first
+    return is_family or _given_agree(first, parts[:-1])
 
 
 def _given_agree(given: Sequence[str], parts: Sequence[str]) -> bool:
