@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
+
+import msgspec
 
 from digest.letters import excerpts, figures_in_words, line_wrapping
 from digest.letters.headers import break_addresses, one_line
@@ -79,13 +81,12 @@ class Card:
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as a JSON object, to be stored with a delivery."""
-        return asdict(self)
+        return cast(dict[str, Any], msgspec.to_builtins(self))
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Card:
         """Return the card from a JSON object that `to_json` returned."""
-        why, found = ReasonLine(*kept["why"]), tuple(Link(**link) for link in kept["links"])
-        return cls(**{**kept, "why": why, "links": found})
+        return msgspec.convert(kept, cls)
 
 
 def make_card(
@@ -104,7 +105,7 @@ def make_card(
     """
     found = links_of(paper)
     abstract, pdf, code = (short_url(url) for url in (found.abstract, found.pdf, found.code))
-    href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
+    href, leads_to = abstract or pdf or page, "Read" if abstract or pdf else "Details"
     if form is CardForm.TITLE:
         title = figures_in_words.cut_at_word(display_title(paper), MAX_BARE_TITLE)
         return Card(
@@ -176,7 +177,8 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     """Return the shown part of an abstract as (lead, text); the lead is a label or empty."""
     if form in {CardForm.LINE, CardForm.TITLE} or not paper.abstract:
         return "", ""
-    return excerpt_of(paper.abstract, summary_label(paper), form)
+    label = f"AI summary, {paper.summary_by}: " if paper.summary_by else ""
+    return excerpt_of(paper.abstract, label, form)
 
 
 @lru_cache(maxsize=4096)  # holds each paper of a press in one or two forms
@@ -184,24 +186,12 @@ def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
     text, max_sentences = readable(abstract), 1 if form is CardForm.BRIEF else 2
     if form is CardForm.WHOLE:
-        return label, "\n".join(paragraphs_of(text))
+        ends = [0, *sentence_ends(text)[2::3], len(text)]  # paragraphs of three sentences
+        return label, "\n".join(part for start, end in pairwise(ends) if (part := text[start:end].strip()))
     if label:
         max_length = excerpts.MAX_EXCERPT_LENGTH - len(label)
         return label, excerpts.opening(text, max_sentences=max_sentences, max_length=max_length)
     return "", excerpts.excerpt(text, max_sentences=max_sentences)
-
-
-def paragraphs_of(text: str) -> list[str]:
-    """Return the sentences of a whole abstract in paragraphs of three."""
-    ends = [0, *sentence_ends(text)[2::3], len(text)]
-    return [part for start, end in pairwise(ends) if (part := text[start:end].strip())]
-
-
-def summary_label(paper: Paper) -> str:
-    """Return the label that names the author of an AI summary; "" for the authors' abstract."""
-    if not paper.summary_by:
-        return ""
-    return f"AI summary, {paper.summary_by}: "
 
 
 def safe_url(url: str | None) -> str | None:
@@ -221,12 +211,6 @@ def short_url(url: str | None) -> str | None:
     """Return a safe URL that is not too long for a letter, or None."""
     safe = safe_url(url)
     return safe if safe and len(safe) <= MAX_HREF else None
-
-
-def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
-    """Return the URL and label of the title's link: the abstract, else the PDF, else the page on this site."""
-    href = abstract or pdf
-    return (href, "Read") if href else (page, "Details")
 
 
 def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:
