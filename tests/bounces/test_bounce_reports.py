@@ -51,6 +51,17 @@ def test_machine_readable_report_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize("missing", ["Final-Recipient: rfc822; ada@uni.example\r\n", "Action: failed\r\n"])
+def test_a_report_without_its_recipient_or_its_action_is_read(missing: str) -> None:
+    whole = sample_mails.dsn()
+    assert missing.encode() in whole
+
+    report = read_report(whole.replace(missing.encode(), b""))
+
+    assert isinstance(report, Failure)
+    assert (report.kind, report.status) == (FailureKind.HARD, "5.1.1")
+
+
 def test_a_report_with_a_line_break_inside_a_field_is_read() -> None:
     """Python's parser ends the line there, and its generator refuses what it has parsed."""
     odd = sample_mails.dsn(action="failed\x0cX-Odd: field")

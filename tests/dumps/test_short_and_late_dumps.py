@@ -199,6 +199,16 @@ def test_a_late_list_is_reported_to_the_operator(world: PublishingWorld, tmp_pat
     )
 
 
+def test_a_list_that_brings_no_new_paper_has_not_arrived(world: PublishingWorld, tmp_path: Path) -> None:
+    three_thursdays(world, tmp_path)
+    again = page(tmp_path, "3", 20)
+    again.write_text(again.read_text() + "\n")
+    assert load(world, again, "19T06:00", day="11-19").new == 0
+
+    with db.read_session(world.engine) as session:
+        assert "late-lists" in [one.cause for one in problems.find_problems(session, now=at("19T08:05"))]
+
+
 def test_a_list_that_is_held_is_not_late(world: PublishingWorld, tmp_path: Path) -> None:
     three_thursdays(world, tmp_path)
     load(world, page(tmp_path, "4", 5), "19T06:00", day="11-18")
