@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import JSON, Column, Connection, Dialect, Row, Table, func, literal_column, select, text
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
 from digest.db.column_types import Base
 from digest.db.conditions import quote_text, unique_where
 from digest.db.sessions import dialect_name, driver_connection
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import sqlite
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -21,11 +24,8 @@ COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r
 
 def upsert(session: Session, mapped: type[Base]) -> sqlite.Insert:
     """Return an INSERT that supports ON CONFLICT, whose syntax is the same on both databases."""
-    if dialect_name(session) == "sqlite":
-        return sqlite.insert(mapped)
-    from sqlalchemy.dialects import postgresql  # only where it is used, so that commands start faster
-
-    return cast("sqlite.Insert", postgresql.insert(mapped))
+    dialect = import_module(f"sqlalchemy.dialects.{dialect_name(session)}")  # so that only one is imported
+    return cast("sqlite.Insert", dialect.insert(mapped))
 
 
 def insert_many(
