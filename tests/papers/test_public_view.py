@@ -63,8 +63,3 @@ def test_a_hidden_paper_is_not_shown():
 def test_a_rule_that_cannot_be_read_is_refused(text):
     with pytest.raises(BadField, match=r"DIGEST_PUBLIC: .*for example: folder title"):
         parse_public_pages(text)
-
-
-def test_rules_are_written_as_they_are_read():
-    for text in ("", "folder title, internal no", "folder title, archive off"):
-        assert str(parse_public_pages(text)) == text
