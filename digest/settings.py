@@ -521,7 +521,13 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     parsed: dict[str, Any] = {}
     for name, one in described.items():
         parsed[name] = None if written[name] is None else parse_setting(one, written[name], parsed)
-    check_data_dir(parsed["data_dir"].absolute())
+    folder = parsed["data_dir"].absolute()
+    if found := sorted(
+        set("%?#") & set(str(folder))
+    ):  # they mean something else in the URLs of what is in it
+        raise BadField(
+            f"{PREFIX}DATA_DIR", f"{folder} contains {' '.join(found)}; choose a folder without %, ? and #."
+        )
     return Settings(**parsed, written=written)
 
 
@@ -536,11 +542,3 @@ def parse_setting(one: Field[Any], value: object, earlier: Mapping[str, Any]) ->
     except ValueError as error:
         message = str(error)
     raise BadField(f"{PREFIX}{one.name.upper()}", message)
-
-
-def check_data_dir(folder: Path) -> None:
-    """Raise BadField if the name of the data directory means something else in the URLs of what is in it."""
-    if found := sorted(set("%?#") & set(str(folder))):
-        raise BadField(
-            f"{PREFIX}DATA_DIR", f"{folder} contains {' '.join(found)}; choose a folder without %, ? and #."
-        )

@@ -184,12 +184,5 @@ def deployed_command() -> str:
         folder = deployed_settings().get("DIGEST_DATA_DIR", DEPLOYED_DATA_DIR)
     except OSError:
         folder = DEPLOYED_DATA_DIR
-    typed = shlex.join(without_data_dir(sys.argv[1:]))
+    typed = shlex.join(sys.argv[3:] if sys.argv[1:2] == ["--data-dir"] else sys.argv[1:])
     return f"On this machine's service: sudo -u digest digest --data-dir {shlex.quote(folder)} {typed}"
-
-
-def without_data_dir(arguments: list[str]) -> list[str]:
-    """Return a command line without the option that names the data directory."""
-    if arguments[:1] == ["--data-dir"]:
-        return arguments[2:]
-    return arguments

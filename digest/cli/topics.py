@@ -224,7 +224,10 @@ def backtest_text(report: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a back-test: the figures, the effect of each clause, and the matches."""
     yield report["canonical"]
     yield from (f"  {name} resolves to {canonical}" for name, canonical in report.get("packs", {}).items())
-    yield f"{figures_text(report)}."
+    per_day = report["per_day"]
+    found = f"{plurals.count(report['found'], 'match', 'matches')} in {plurals.count(per_day['days'], 'day')}"
+    usual = f": {per_day['median']:g} on a typical day, {per_day['p90']:g} on a busy day, {per_day['max']:g} at most"
+    yield f"{found}{usual if per_day['days'] > 1 else ''}."
     yield from (note(f"note: {warning}") for warning in report["warnings"])
     if len(report["clauses"]) > 1:
         yield ""
@@ -235,7 +238,7 @@ def backtest_text(report: Mapping[str, Any]) -> Iterator[Text]:
             yield from (line for match in matches for line in terms_text(match))
         else:
             yield table(matches, MATCH_COLUMNS, shrinks="title why")
-        if report["per_day"]["days"] > 1:
+        if per_day["days"] > 1:
             latest: dict[str, Any] = {
                 "day": "day",
                 "id#": lambda one: str(one["id"]),
@@ -245,14 +248,6 @@ def backtest_text(report: Mapping[str, Any]) -> Iterator[Text]:
     if report["found"] > len(matches):
         more, every = report["found"] - len(matches), report["found"]
         yield note(f"{more:,} more; --limit {every} shows them all.")
-
-
-def figures_text(report: Mapping[str, Any]) -> str:
-    """Return the number of matches and the papers per day in words."""
-    per_day = report["per_day"]
-    found = f"{plurals.count(report['found'], 'match', 'matches')} in {plurals.count(per_day['days'], 'day')}"
-    usual = f": {per_day['median']:g} on a typical day, {per_day['p90']:g} on a busy day, {per_day['max']:g} at most"
-    return f"{found}{usual if per_day['days'] > 1 else ''}"
 
 
 def terms_text(match: Mapping[str, Any]) -> Iterator[str]:
