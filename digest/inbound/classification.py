@@ -21,26 +21,27 @@ from digest.db.tables.inbound_mail import InboundMail, MailPurpose, MailState
 from digest.db.tables.subscribers import Subscriber
 from digest.inbound import (
     answered_letter,
-    command_addresses,
     command_handlers,
     confirm_replies,
+    find_commands,
     mail_text,
     mail_without_command,
     sender_proof,
     stored_mail,
+    words_around_commands,
     writer_checks,
 )
 from digest.inbound.mail_commands import Confirm, Subscribe
 from digest.inbound.mail_rules import MailContext, MailRules
 from digest.inbound.mail_text import ReceivedMail
-from digest.inbound.reader_request import CommandMail, MailOutcome
+from digest.inbound.reader_request import CommandMail, MailOutcome, topics_of
 from digest.inbound.sender_proof import SenderProof
-from digest.inbound.storage_quota import purpose_of
+from digest.inbound.stored_mail import purpose_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.process import failpoints
 from digest.site import links
 from digest.site.site_profile import Site
-from digest.subscribers import still_reading, unsubscribe_and_undo
+from digest.subscribers import still_reading, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.welcome_letters import ChoosePapers
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
         return False
     if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "unsubscribe", "reply")):
         return True
-    return purpose_of(recipient) is MailPurpose.ROLE or command_addresses.takes_commands_at(site, recipient)
+    return purpose_of(recipient) is MailPurpose.ROLE or find_commands.takes_commands_at(site, recipient)
 
 
 def may_be_kept(site: Site, recipient: str, mail: ReceivedMail | None) -> bool:
@@ -95,7 +96,7 @@ def may_be_kept(site: Site, recipient: str, mail: ReceivedMail | None) -> bool:
         case MailPurpose.SIGNED:
             return False
         case MailPurpose.COMMANDS if mail and not mail.report:
-            return not command_addresses.read_at(site, recipient, mail).commands
+            return not find_commands.read_at(site, recipient, mail).commands
     return True
 
 
@@ -211,7 +212,7 @@ def sender_to_prove(site: Site, recipient: str, mail: ReceivedMail) -> str | Non
 
     Only sign-ups and replies to letters need such proof.
     """
-    if links.read_reply_address(site, recipient) is None and not command_addresses.asks_to_subscribe(
+    if links.read_reply_address(site, recipient) is None and not find_commands.asks_to_subscribe(
         site, recipient, mail
     ):
         return None
@@ -278,11 +279,13 @@ def count_quoted_complaint(context: MailContext, row: InboundMail, report: Compl
 def apply_personal_mail(context: MailContext, row: InboundMail, known: PreparedFacts) -> str:
     """Process a message that a person may have written: a confirmation, commands or any other text."""
     session, site = context.session, context.site
-    if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
+    if not row.sender or not find_commands.takes_commands_at(site, row.recipient):
         raise MailIgnored("the mail is neither a report nor a command")
     still_reading.note_mail(session, row.sender, received_at=row.received_at)
     confirmation = links.read_confirm_address(site, row.recipient)
-    read = command_addresses.read_at(site, row.recipient, known.mail)
+    writer = subscriber_rows.find(session, writer_checks.address_of_writer(site, known.mail))
+    topics = list(topics_of(session, writer)) if writer else []
+    read = find_commands.read_at(site, row.recipient, known.mail, topics=topics)
     mail = CommandMail(
         message=known.mail,
         commands=read.commands,
@@ -311,9 +314,12 @@ def apply_confirmation(
         return None
     commands = [one for one in mail.commands if one.kind is not Confirm]
     others = [one for one in commands if one.argument or one.kind is not Subscribe]
-    if reply.confirmed is None or not (others or mail.unread):
+    consent = words_around_commands.consent_in(confirm_replies.first_line(mail))
+    rest = (line.removeprefix(consent).strip() for line in mail.unread if line not in consent)
+    unread = [line for line in rest if not words_around_commands.is_polite(line)]
+    if reply.confirmed is None or not (others or unread):
         return reply
-    further = replace(mail, commands=others, is_confirmation=True)
+    further = replace(mail, commands=others, unread=unread, is_confirmation=True)
     try:
         done = command_handlers.reply_to_reader(context, reply.confirmed, further)
     except MailIgnored:  # an answer too many does not undo the confirmation
@@ -350,7 +356,11 @@ def count_report(context: MailContext, recipient: IdentifiedRecipient, report: F
     """Count a failure or complaint against the recipient's address; on a complaint, also unsubscribe them."""
     if recipient.email is None or recipient.letter == "alarm":
         return "about a letter that counts against no address"
-    if recipient.is_group and is_of_member(report, recipient.email):
+    # An alias does not handle bounces, so we get the reports of failures at its members' mailboxes.
+    failed = report.failed_mailboxes if isinstance(report, Failure) else ()
+    is_own = any(answered_letter.is_same_address(one, recipient.email) for one in failed)
+    is_of_member = isinstance(report, Complaint) or (bool(failed) and not is_own)
+    if recipient.is_group and is_of_member:
         return record_members_report(context, recipient, report)
     result = bounce_score.record_failure(
         context.session,
@@ -366,18 +376,6 @@ def count_report(context: MailContext, recipient: IdentifiedRecipient, report: F
     which = f" on delivery {recipient.delivery_id}" if recipient.delivery_id else ""
     ending = ", frozen" if result.is_frozen else ", suppressed" if result.is_suppressed else ""
     return f"{result.kind}{which}{ending}"
-
-
-def is_of_member(report: Failure | Complaint, group: str) -> bool:
-    """Return whether a report about a letter to a group concerns only one of its members.
-
-    An alias does not handle bounces, so we get the reports of failures at its members'
-    mailboxes.
-    """
-    if isinstance(report, Complaint):
-        return True
-    failed = report.failed_mailboxes
-    return bool(failed) and not any(answered_letter.is_same_address(one, group) for one in failed)
 
 
 def record_members_report(

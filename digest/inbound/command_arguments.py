@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from itertools import dropwhile
 
@@ -29,6 +29,7 @@ BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
 #: Words around the topic: `add a topic on robots`, `subscribe me to papers about robots`, `the robots topic`.
 BEFORE_TOPIC, AROUND_TOPIC = pattern_of("before_topic"), pattern_of("around_topic", after="$")
+WISHED_TOPIC, REPLACED_TOPIC = pattern_of("wished_topic"), pattern_of("replaced_topic")
 BY_AUTHOR = pattern_of("by_author", before="^", after="$")  #: as in `add everything by Ada Ito`
 #: Matches the words before a filter, as in `add Robots with filter robot*`.
 WITH_FILTER = pattern_of("with_filter", before=r"\s+", after=r":?\s+")
@@ -70,13 +71,14 @@ TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d)|(?P<full>h))?(?P<half>[ap])?(?(half)\.?m\.?)", re.IGNORECASE
 )
 NAMED_TIMES = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
-NAMED_CADENCES = dict.fromkeys(("workdays", "mon-fri", "monday-friday", "mo-fr"), "weekdays")
+NAMED_CADENCES = {word: line[0] for line in map(str.split, PHRASES["cadences"].splitlines()) for word in line}
 #: What `every` and `once a` name.
 PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "monthly", "weekday": "weekdays"}
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 #: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
 SCHEDULE_FILLERS = words_of("schedule_fillers")
-PAPER_NUMBER = pattern_of("paper_number")
+PAPER_NUMBER, PAPERS_NAMED = pattern_of("paper_number"), pattern_of("papers_named")
+FOR_READER = re.compile(r"\s+for(?: me| later)?$", re.IGNORECASE)  #: as in `save 3 for me`
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 
 
@@ -115,6 +117,26 @@ def parse_topic(topic: str) -> tuple[str, str]:
         return named["name"].strip(), plain_words.as_filter(named["filter"])
     name = topic.strip('"') if PHRASE.fullmatch(topic) else topic
     return figures_in_words.cut_at_word(name, 60), plain_words.as_filter(topic)
+
+
+def topics_in(sentence: str, topics: Iterable[str]) -> list[str]:
+    """Return those of these topics of which a sentence contains every word, in the singular or the plural."""
+    said = stems(sentence)
+    return [topic for topic in topics if (words := stems(topic)) and words <= said]
+
+
+def stems(text: str) -> set[str]:
+    """Return the words of a text without the `s` of a plural."""
+    return {word.removesuffix("s") for word in words_around_commands.words_in(text)}
+
+
+def wished_topic(sentence: str, topics: Iterable[str]) -> str | None:
+    """Return what follows `add` in a command for the topic or the filter that a sentence wishes for; else None."""
+    replaced, wished = REPLACED_TOPIC.fullmatch(sentence), WISHED_TOPIC.fullmatch(sentence)
+    if replaced and (named := topics_in(replaced["name"], topics)):
+        return f"{named[0]}: {replaced['filter'].rstrip(' .!?')}"
+    topic = bare_topic(wished["topic"].rstrip(" ?")) if wished else ""
+    return topic if is_topic(topic) else None
 
 
 def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
@@ -197,16 +219,10 @@ def pause_said(rest: str) -> str | None:
     return found[0] if found and is_said else None
 
 
-def names_only_digests(text: str) -> bool:
-    """Return whether a text names the digests and nothing else, as in `hold my mails`."""
-    bare = f"{words_around_commands.without_thanks(text).lower()} "
-    return bool(text and PAUSED_THINGS.fullmatch(bare))
-
-
 def pause_in(sentence: str) -> str | None:
-    """Return the only length or end of a pause in a sentence, such as `until 6 January`; else None."""
+    """Return the only length or end of a pause in a sentence, such as `until 6 January`; "" for `until then`, else None."""
     found = [each[0].strip(" .") for each in PAUSE_IN_SENTENCE.finditer(sentence.lower())]
-    possible = [each for each in found if can_be_pause(each)]
+    possible = [each.removeprefix("until then") for each in found if can_be_pause(each)]
     return possible[0] if len(possible) == 1 else None
 
 
@@ -375,13 +391,20 @@ def zone_named(text: str, *, is_alone: bool) -> str | None:
 
 def parse_papers(rest: str) -> list[int | str] | None:
     """Return the papers in `3, 5 and 7`: numbers in the answered letter, or identifiers; None for other text."""
+    rest = FOR_READER.sub("", words_around_commands.without_thanks(rest))
     if (only := parse_paper(rest)) is not None:
         return [only]
-    bare = words_around_commands.without_thanks(rest).rstrip(" ?")
+    bare = rest.rstrip(" ?")
     text = re.sub(r"^(?:papers?|nos?\.?|numbers?)\s+", "", bare, flags=re.IGNORECASE)
     found = [parse_paper(part) for part in re.split(r"\s*(?:,|;|&|\band\b|\bund\b|\s)\s*", text) if part]
     papers = [one for one in found if one is not None]
     return papers if papers and len(papers) == len(found) else None
+
+
+def papers_named(sentence: str) -> str | None:
+    """Return the numbers of the papers that a sentence names, such as `3 and 5` or `1` for the first one; else None."""
+    named = PAPERS_NAMED.search(sentence.lower())
+    return named and (named["numbers"] or str(ORDINALS.index(named["ordinal"])))
 
 
 def parse_paper(rest: str) -> int | str | None:

@@ -36,7 +36,7 @@ from digest.inbound import (
     sign_up_requests,
     writer_checks,
 )
-from digest.inbound.mail_commands import Command, MailCommand, Unsubscribe
+from digest.inbound.mail_commands import Command, DropTopic, MailCommand, PauseDigests, Unsubscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_without_command import RECEIVING_STATES
 from digest.inbound.reader_request import (
@@ -64,10 +64,18 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
         return outcome
     if is_forged:
         raise MailIgnored("the mail is marked as forged")
-    if subscriber is not None and mail.leaves and unsubscribe(context, subscriber):
+    if (
+        subscriber is not None
+        and mail.leaves
+        and unsubscribe_and_undo.unsubscribe(context.session, context.site, subscriber, now=context.now)
+    ):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
-    check_person(mail)
-    if len(mail.unclear) == len(mail.commands) and writer_checks.reads_as_automatic(mail.message):
+    asks_for_pause = any(command.kind is PauseDigests for command in mail.commands)
+    is_clear = len(mail.unclear) < len(mail.commands)
+    writer_checks.check_person(mail.message, may_be_automatic=is_clear)
+    if any(is_advertising(command) for command in mail.unclear):
+        raise MailIgnored("the mail reads like an advertisement")
+    if not (is_clear or asks_for_pause) and writer_checks.reads_as_automatic(mail.message):
         return mail_without_command.answer(context, mail)
     if reader is not None and not suppressions.is_suppressed(context.session, context.site, email):
         return reply_to_reader(context, reader, mail)
@@ -75,21 +83,10 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     return answer(context, mail, email, subscriber)
 
 
-def check_person(mail: CommandMail) -> None:
-    """Raise MailIgnored if the message is spam, or if a program or an advertiser may have written it."""
-    if writer_checks.is_marked_as_spam(mail.message):
-        raise MailIgnored("the mail is marked as spam")
-    is_advertising = any(
-        one.kind is Unsubscribe and writer_checks.LINK.search(ADDRESS.sub("", one.line))
-        for one in mail.unclear
-    )
-    if mail.unclear and (is_advertising or writer_checks.is_automatic(mail.message)):
-        raise MailIgnored("the mail reads like an automatic reply or spam")
-
-
-def unsubscribe(context: MailContext, subscriber: Subscriber) -> bool:
-    """Unsubscribe the writer of a message; return False if the writer was unsubscribed before."""
-    return unsubscribe_and_undo.unsubscribe(context.session, context.site, subscriber, now=context.now)
+def is_advertising(command: Command) -> bool:
+    """Return whether a doubtful `unsubscribe` has a link, such as `Stop paying too much: win.example`."""
+    has_link = writer_checks.LINK.search(ADDRESS.sub("", command.line))
+    return command.kind is Unsubscribe and bool(has_link)
 
 
 def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | None:
@@ -171,7 +168,7 @@ def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
 def run_command(request: ReaderRequest, command: Command) -> str:
     """Run a command whole or not at all; return its result, or "" if another letter answers it."""
     if not command.is_clear:
-        request.reply.asks_to_unsubscribe |= command.kind is Unsubscribe
+        request.reply.asks_to_unsubscribe |= command.kind in {Unsubscribe, DropTopic}
         return command.doubt
     try:
         with request.session.begin_nested():
@@ -187,16 +184,16 @@ HANDLERS: Mapping[type[MailCommand], Callable[[ReaderRequest, Command], str]] = 
         mail_commands.Confirm: reader_commands.answer_yes,
         mail_commands.DropTopic: reader_commands.drop_topic,
         mail_commands.Help: reader_commands.explain_command,
-        mail_commands.FewerLikeThis: paper_commands.change_topics,
-        mail_commands.MoreLikeThis: paper_commands.change_topics,
+        mail_commands.FewerLikeThis: paper_commands.run_for_papers,
+        mail_commands.MoreLikeThis: paper_commands.run_for_papers,
         mail_commands.PauseDigests: reader_commands.pause_digests,
         mail_commands.ResumeDigests: reader_commands.resume_digests,
-        mail_commands.KeepPaper: paper_commands.save_papers,
+        mail_commands.KeepPaper: paper_commands.run_for_papers,
         mail_commands.ChangeSchedule: reader_commands.change_schedule,
-        mail_commands.Subscribe: reader_commands.answer_subscribed,
+        mail_commands.Subscribe: reader_commands.add_topic,
         mail_commands.TryFilter: paper_commands.test_filter,
         mail_commands.ShowTopics: reader_commands.list_topics,
         mail_commands.UndoChange: reader_commands.undo_change,
-        mail_commands.ExplainPaper: paper_commands.explain_papers,
+        mail_commands.ExplainPaper: paper_commands.run_for_papers,
     }
 )

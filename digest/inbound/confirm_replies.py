@@ -12,7 +12,7 @@ from sqlalchemy import select
 from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
-from digest.inbound import answer_limits, find_commands, mail_text, words_around_commands, writer_checks
+from digest.inbound import answer_limits, mail_text, words_around_commands, writer_checks
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.writer_checks import MailIgnored
@@ -34,11 +34,11 @@ def apply_reply(
     session, site, now = context.session, context.site, context.now
     # This raises MailIgnored for an address whose mail no person reads.
     writer_checks.address_of_writer(site, mail.message)
-    if writer_checks.is_automatic(mail.message) or writer_checks.is_marked_as_spam(mail.message):
-        raise MailIgnored("the mail reads like an automatic reply or spam")
+    writer_checks.check_person(mail.message)
     token = links.sign_token(site, "confirm", str(number))
     confirmation = confirmations.confirmation_in(session, site, token, now)
-    is_yes = says_yes(mail)
+    is_automatic = writer_checks.reads_as_automatic(mail.message)
+    is_yes = bool(words_around_commands.consent_in(first_line(mail))) and not is_automatic
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
     if not is_yes:
@@ -53,14 +53,6 @@ def apply_reply(
         confirmations.send_link(session, site, subscriber, now)
         return MailOutcome(outcome=f"subscriber {subscriber.id} had confirmed before")
     return MailOutcome(outcome=f"subscriber {subscriber.id} confirmed", confirmed=subscriber)
-
-
-def says_yes(mail: CommandMail) -> bool:
-    """Return whether the writer's first line says yes, and nothing after it but commands and thanks."""
-    line = first_line(mail)
-    if not line or words_around_commands.says_no(line) or writer_checks.reads_as_automatic(mail.message):
-        return False
-    return find_commands.says_yes(line)
 
 
 def first_line(mail: CommandMail) -> str:

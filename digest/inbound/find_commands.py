@@ -2,19 +2,24 @@
 
 Each line of the subject and the text is one of these: a command; a line that only begins like a command, which
 is doubtful, changes nothing and is asked about; a line that is left unread, which the answer quotes; or a
-greeting, thanks, a signature or a quote. A command stands on a line or in a sentence of its own.
+greeting, thanks, a signature or a quote. A command stands on a line or in a sentence of its own, or it is given by
+the address of the message, such as `digest-subscribe@`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import zip_longest
 
-from digest.inbound import command_arguments, mail_text, unsubscribe_words, words_around_commands
+from digest.inbound import command_arguments, mail_text, words_around_commands
+from digest.inbound.command_arguments import papers_named, pause_in, schedule_in, topics_in, wished_topic
 from digest.inbound.mail_commands import (
+    DO_YOU_MEAN,
     KIND_OF_WORD,
+    KINDS,
     MAX_SENTENCE_LENGTH,
     OPENS_LIST,
     PHRASES,
@@ -24,15 +29,23 @@ from digest.inbound.mail_commands import (
     CommandLine,
     Confirm,
     DropTopic,
+    ExplainPaper,
+    FewerLikeThis,
     Help,
+    KeepPaper,
+    MailCommand,
+    MoreLikeThis,
     PauseDigests,
     ResumeDigests,
+    ShowTopics,
     Subscribe,
     TryFilter,
     Unsubscribe,
 )
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.words_around_commands import pattern_of
+from digest.site import links
+from digest.site.site_profile import Site
 
 MAX_COMMANDS = 20  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
@@ -44,9 +57,8 @@ TOPIC_KINDS = frozenset({AddTopic, Subscribe, TryFilter})
 
 #: Matches the end of a sentence or clause after which another command may begin.
 SENTENCE_END = re.compile(
-    r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)|(?<=\w[!?])\s+(?=[a-z])"
+    r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)|(?<=\w[!?;])\s+(?=[a-z])|(?<=[a-z]{3}\.)\s+(?=[a-z])"
     r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
-    r"|,\s+(?=(?i:(?:and\s+)?(?:less|more|why)\s+\d))"
 )
 #: Matches the first words of a line, which may be `Yes,` or a greeting before a command.
 FIRST_WORDS = re.compile(r"[^,.!;–—]{1,40}?(?:[,.!;]|\s[-–—])\s+")
@@ -58,13 +70,6 @@ INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smit
 LEAD_IN = pattern_of("lead_in")
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
-#: What a sentence may mention, and the command to which the answer then gives examples.
-MENTIONED = (
-    (pattern_of("mentions_pause"), PauseDigests),
-    (pattern_of("other_rhythm"), ChangeSchedule),
-    (pattern_of("mentions_removal"), DropTopic),
-    (pattern_of("mentions_topic"), AddTopic),
-)
 BULLET = re.compile(r"^(?:[-*•–·]|\d{1,2}[.)])\s+")
 
 
@@ -76,26 +81,33 @@ class ReadMail:
     unread: tuple[str, ...] = ()
 
 
-def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMail:
-    """Return the commands of a message, and the lines that are none; `first` is given by the mail's address."""
+def read_commands(
+    message: ReceivedMail, *, first: Command | None = None, topics: Sequence[str] = ()
+) -> ReadMail:
+    """Return the commands of a message, and the lines that are none; `first` is given by the mail's address.
+
+    `topics` are the names of the writer's topics, which a sentence may name without a command.
+    """
     names = mail_text.names_of(message)
     subject, is_answer = mail_text.subject_of(message)
     lines = joined_lines(mail_text.written_lines(message), names)
     lines = lines[1:] if lines and words_around_commands.is_greeting(lines[0]) else lines
     # A reply usually keeps the subject of the answered letter.
     above, rest = ([], []) if is_answer else split_line(subject, names)
-    if is_answer and not any(lines):
-        above = leaving_subject(subject, names)
+    if is_answer and not any(lines):  # an empty reply, whose subject may end with `unsubscribe`
+        leaves = words_around_commands.says_unsubscribe(subject, names)
+        is_leaving = leaves or subject.lower().endswith("unsubscribe")
+        above = [Command(kind=Unsubscribe, line=subject)] if is_leaving else []
     found = read_lines(lines, [first, *above] if first else above, names)
     found = replace(found, unread=(*(rest if above else ()), *found.unread))
-    if not found.commands:
-        mentioned = mentions("" if is_answer else subject, *lines)
-        unread = tuple(line for line in found.unread if line not in {one.line for one in mentioned})
-        return ReadMail(commands=mentioned, unread=unread)
+    if found.unread:  # `Yes, lovely papers` says yes to nothing
+        found = replace(found, commands=tuple(one for one in found.commands if one.kind is not Confirm))
+    if subject and not (found.commands or is_answer):
+        found = replace(found, unread=(subject, *found.unread))
     found = with_length_of_pause(found, above)
-    kept = found.commands[:MAX_COMMANDS]
+    found = with_wishes(replace(found, commands=marked_doubtful(found.commands, found.unread)), topics)
     return ReadMail(
-        commands=marked_doubtful(kept, found.unread),
+        commands=found.commands[:MAX_COMMANDS],
         unread=(*found.unread, *(one.line for one in found.commands[MAX_COMMANDS:])),
     )
 
@@ -123,20 +135,21 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
             commands, rest = [Command(kind=AddTopic, line=text, argument=argument)], []
         if unread or is_signed:  # below other text, only what nothing else can mean is a command
             commands = [one for one in commands if is_unmistakable(one)]
+        is_wish = not found and wish_of(text, ()) is not None  # even below thanks
         if commands:
             for command in commands:
                 found += [] if repeats(command, found) else [command]
             unread += rest
-        elif words_around_commands.is_polite(text):
+        elif words_around_commands.is_polite(text) and not is_wish:
             is_signed = is_signed or bool(found or unread)
-        elif not (is_signed or is_in_signature(text, names, has_commands=bool(found))):
+        elif is_wish or not (is_signed or is_in_signature(text, names, has_commands=bool(found))):
             unread.append(text)
     return ReadMail(commands=tuple(found), unread=tuple(unread))
 
 
 def with_length_of_pause(read: ReadMail, subject: Sequence[Command]) -> ReadMail:
     """Return what was read; a `pause` without a length gets the one in the other lines, such as `until Monday`."""
-    said = command_arguments.pause_in(" ".join(read.unread))
+    said = pause_in(" ".join(read.unread))
     bare = [one for one in read.commands if one.kind is PauseDigests and one.is_clear and not one.argument]
     if not said or len(bare) != 1:
         return read
@@ -162,7 +175,10 @@ def repeats(command: Command, earlier: Sequence[Command]) -> bool:
 def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> bool:
     """Return whether a line is a name, or only polite words."""
     words = words_around_commands.words_in(line)
-    is_plain = line.islower() and line.replace(" ", "").isalpha()  # a name has a capital letter
+    # A name has a capital letter, and `QUERY DIGEST` is none.
+    is_plain = (
+        line.islower() and line.replace(" ", "").isalpha()
+    ) or words_around_commands.SUBSCRIPTIONS & set(words)
     return names.issuperset(words) or (has_commands and words_around_commands.is_name(line) and not is_plain)
 
 
@@ -185,7 +201,7 @@ def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
     found = list[str]()
     for line in lines:
         is_list = bool(BULLET.match(line)) or bool(found and list_opener(found[-1]))
-        joins = found and line and not is_list and is_topic_line(found[-1]) and goes_on(found[-1], line)
+        joins = found and line and not is_list and goes_on(found[-1], line)
         if joins and not any(one.is_clear for one in split_line(line, names)[0]):
             found[-1] = f"{found[-1]} {line}"
         else:
@@ -199,19 +215,15 @@ def list_opener(line: str) -> str:
     return found["word"].lower() if found else ""
 
 
-def is_topic_line(line: str) -> bool:
-    """Return whether a line names a topic or a filter."""
-    word = words_around_commands.words_in(line)[:1]
-    kind = KIND_OF_WORD.get(word[0]) if word else None
-    return kind in TOPIC_KINDS or bool(command_arguments.NAMED_FILTER.fullmatch(line))
-
-
 def goes_on(line: str, following: str) -> bool:
     """Return whether a filter goes on in the following line.
 
     It does after or before an operator, within brackets or quotes, and if the line is so long that a mail
-    program may have wrapped it.
+    program may have wrapped it. A line that names no topic is no filter.
     """
+    kinds = [KIND_OF_WORD.get(word) for word in words_around_commands.words_in(line)[:1]]
+    if TOPIC_KINDS.isdisjoint(kinds) and not command_arguments.NAMED_FILTER.fullmatch(line):
+        return False
     bare = command_arguments.PHRASE.sub("", line)
     is_open = bool(OPEN_END.search(line)) or bare.count("(") > bare.count(")") or '"' in bare
     is_wrapped = len(line) >= LONG_LINE and (following[0].islower() or following[0] in '"(-')
@@ -247,30 +259,59 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
     return (is_bare or is_schedule) and has_text
 
 
-def leaving_subject(subject: str, names: frozenset[str]) -> list[Command]:
-    """Return the command of an empty reply whose subject says to unsubscribe, or ends with that word."""
-    leaves = unsubscribe_words.says_unsubscribe(subject, names) or subject.lower().endswith("unsubscribe")
-    return [Command(kind=Unsubscribe, line=subject)] if leaves else []
+def with_wishes(read: ReadMail, topics: Sequence[str]) -> ReadMail:
+    """Return what was read; a sentence left unread that wishes for a command becomes a doubtful command.
+
+    A doubtful command that names a topic, as in `stop sending me robot papers`, may mean this topic.
+    """
+    found, done = list[Command](), {command.kind for command in read.commands if command.is_clear}
+    for command in read.commands:
+        wish = None if command.is_clear else wish_of(command.line, topics)
+        found.append(wish if wish and wish.kind is DropTopic else command)
+    unread = list[str]()
+    for line in read.unread:
+        wishes = [wish for sentence in whole_sentences(line) if (wish := wish_of(sentence, topics))]
+        wishes = [wish for wish in wishes if wish.doubt != wish.kind.doubt or wish.kind not in done]
+        unread += [] if wishes else [line]
+        found += [wish for wish in wishes if wish.doubt not in {one.doubt for one in found}]
+    return ReadMail(commands=tuple(found), unread=tuple(unread))
 
 
-def mentions(*lines: str) -> tuple[Command, ...]:
-    """Return a doubtful command if a line mentions unsubscribing, or asks for a pause or another hour."""
-    for line in lines:
-        leaves = unsubscribe_words.PHRASE.search(line)
-        if len(line) > MAX_SENTENCE_LENGTH or not (
-            leaves or words_around_commands.ASKS_FOR_DIGESTS.search(line)
-        ):
-            continue
-        pause, at = command_arguments.pause_in(line), command_arguments.schedule_in(line)
-        if leaves and not pause:
-            return (Command(kind=Unsubscribe, line=line, doubt=Unsubscribe.doubt),)
-        if pause or at:
-            kind, example = (PauseDigests, f"pause {pause}") if pause else (ChangeSchedule, at)
-            doubt = f"Nothing has changed. Do you mean this? Then write: {example}"
-            return (Command(kind=kind, line=line, doubt=doubt),)
-    found = ((pattern.search(line), line, kind) for line in lines for pattern, kind in MENTIONED)
-    every = [Command(kind=kind, line=line, doubt=kind.doubt) for said, line, kind in found if said]
-    return tuple(every[:1])
+def wish_of(sentence: str, topics: Sequence[str]) -> Command | None:
+    """Return a doubtful command for what a sentence wishes, or None."""
+    if len(sentence) > MAX_SENTENCE_LENGTH:
+        return None
+    for pattern, kind, argument_in in WISHES:
+        argument = argument_in(sentence, topics) if pattern.search(sentence) else None
+        if argument is not None:
+            example = argument if kind is ChangeSchedule else f"{kind.words[0]} {argument}"
+            doubt = DO_YOU_MEAN % example if argument else kind.doubt
+            return Command(kind=kind, line=sentence, doubt=doubt)
+    return None
+
+
+#: The words with which a sentence wishes for a command, and what then follows the command's word: None if the sentence
+#: does not name it, "" if the answer gives any example. The first wish counts.
+WISHES: Sequence[tuple[re.Pattern[str], type[MailCommand], Callable[[str, Sequence[str]], str | None]]] = (
+    (
+        pattern_of("wish_to_drop"),
+        DropTopic,
+        lambda said, topics: " and ".join(topics_in(said, topics)) or None,
+    ),
+    (pattern_of("wish_for_pause"), PauseDigests, lambda said, _: pause_in(said) or None),
+    (pattern_of("wish_for_less"), FewerLikeThis, lambda said, _: papers_named(said)),
+    (pattern_of("wish_for_more"), MoreLikeThis, lambda said, _: papers_named(said)),
+    (pattern_of("wish_to_save"), KeepPaper, lambda said, _: papers_named(said)),
+    (pattern_of("wish_for_reason"), ExplainPaper, lambda said, _: papers_named(said)),
+    (words_around_commands.LEAVING_PHRASE, Unsubscribe, lambda _, __: ""),
+    (pattern_of("wish_for_schedule"), ChangeSchedule, lambda said, _: schedule_in(said) or None),
+    (pattern_of("wish_for_topic"), AddTopic, wished_topic),
+    (pattern_of("wish_to_resume"), ResumeDigests, lambda _, __: ""),
+    (pattern_of("mentions_rename"), ShowTopics, lambda _, __: ""),
+    (pattern_of("mentions_pause"), PauseDigests, lambda _, __: ""),
+    (pattern_of("other_rhythm"), ChangeSchedule, lambda _, __: ""),
+    (pattern_of("mentions_removal"), DropTopic, lambda _, __: ""),
+)
 
 
 # ── one line ────────────────────────────────────────────────────────────────────────────────────
@@ -281,30 +322,11 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     found = [command for _, command in read if command is not None]
-    is_consent = len(found) == 1 and found[0].kind is Confirm
-    # `Yes, lovely papers` says yes to nothing, and `yes, go ahead` says it once.
-    if is_consent and (words_around_commands.says_yes(line) or not says_yes(line)):
-        sentences, read = [line], [(line, parse_command(line, names))]
-        found = [command for _, command in read if command is not None]
     rest = [one for one, command in read if not (command or words_around_commands.is_polite(one))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):
         whole = parse_command(line, names)
         return ([whole], []) if whole else ([], [line])
     return found, rest
-
-
-def says_yes(line: str) -> bool:
-    """Return whether a line says yes, and only commands and thanks follow in the same sentence."""
-    first, *others = sentences_in(line)
-    is_whole = words_around_commands.says_yes(first)
-    for other in others:
-        if first.endswith((".", "!")):  # `Yes.` is meant, whatever is asked then; `yes, but ...` is not
-            break
-        is_whole = is_whole and bool(
-            words_around_commands.is_polite(other) or split_line(other, frozenset())[0]
-        )
-        first = other
-    return is_whole or words_around_commands.says_yes(line)
 
 
 def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:
@@ -314,19 +336,24 @@ def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:
         return False
     if command_arguments.is_filter(line):
         return True
-    has_hour = "at " in command_arguments.schedule_in(line)  # `wekly on friday at 8`
+    has_hour = "at " in schedule_in(line)  # `wekly on friday at 8`
     return (is_item or line[:1].islower()) and not (line.endswith(".") or has_hour)
 
 
 def sentences_in(line: str) -> Iterator[str]:
     """Yield the sentences of a line, and apart from them a second command, as in `subscribe robots weekly`."""
     for sentence in whole_sentences(line):
-        begins = SECOND_OF_TWO.finditer(sentence) if FIRST_OF_TWO.match(without_lead_in(sentence)[0]) else ()
+        whole = parse_command(sentence)
+        is_one = whole is not None and whole.is_clear and whole.kind is ChangeSchedule
+        is_first = not is_one and FIRST_OF_TWO.match(without_lead_in(sentence)[0])
+        begins = SECOND_OF_TWO.finditer(sentence) if is_first else ()
         parsed = ((begin, parse_command(sentence[begin.end() :])) for begin in begins)
         second = next((begin for begin, command in parsed if command and command.is_clear), None)
         if second:
             yield sentence[: second.start()]
-        yield sentence[second.end() :] if second else sentence
+            yield from sentences_in(sentence[second.end() :])
+        else:
+            yield sentence
 
 
 def whole_sentences(line: str) -> Iterator[str]:
@@ -344,6 +371,18 @@ def whole_sentences(line: str) -> Iterator[str]:
     yield line[begin:]
 
 
+def misspelled_command(line: str, word: str, rest: str, names: frozenset[str]) -> Command | None:
+    """Return a doubtful command if the first word has a wrong letter, or two letters in the wrong order."""
+    every = [name for kind in KINDS for name in kind.words]
+    known = [name for name in every if len(word) > 3 and abs(len(name) - len(word)) < 2]
+    swapped = [name for name in known if sorted(name) == sorted(word)]
+    for correct in (swapped or get_close_matches(word, known, n=1, cutoff=0.8))[:1]:
+        example = f"{correct} {rest}".rstrip()
+        meant = parse_command(example, names)
+        return replace(meant, line=line, doubt=DO_YOU_MEAN % example) if meant and meant.is_clear else None
+    return None
+
+
 def without_lead_in(line: str) -> tuple[str, bool]:
     """Return a line without a polite beginning, and whether it begins with `could you` or `I would like to`."""
     bare = words_around_commands.without_please(line)
@@ -357,7 +396,7 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
     For a sentence that begins like a command, a doubtful command is returned.
     """
     bare, is_request = without_lead_in(line)
-    if unsubscribe_words.says_unsubscribe(bare, names):
+    if words_around_commands.says_unsubscribe(bare, names):
         return Command(kind=Unsubscribe, line=line)
     if words_around_commands.says_yes(bare):
         return Command(kind=Confirm, line=line)
@@ -382,4 +421,59 @@ def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | N
             )
         )
     is_schedule = len(bare.split()) <= MAX_BARE_WORDS and command_arguments.parse_schedule(bare)
-    return Command(kind=ChangeSchedule, line=line, argument=bare) if is_schedule else None
+    schedule = Command(kind=ChangeSchedule, line=line, argument=bare) if is_schedule else None
+    return schedule or misspelled_command(line, word, rest, names)
+
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────────────
+
+#: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
+#: in Mailman.
+KINDS_BY_ADDRESS = {
+    word: KIND_OF_WORD[word] for word in ("subscribe", "join", "unsubscribe", "leave", "help")
+}
+REQUEST = "request"  #: the word in Mailman's address for commands that are in the text
+
+
+def takes_commands_at(site: Site, recipient: str) -> bool:
+    """Return whether mail to this address may contain commands, or the address itself gives one."""
+    if recipient.lower() == site.sender_address.lower():
+        return True
+    word = word_of_address(site, recipient)
+    return (
+        word == REQUEST
+        or word in KINDS_BY_ADDRESS
+        or links.read_reply_address(site, recipient) is not None
+        or links.read_confirm_address(site, recipient) is not None
+    )
+
+
+def word_of_address(site: Site, recipient: str) -> str:
+    """Return the word after the mailbox's name, such as `leave` in `digest-leave@`, or "" without one."""
+    local, _, domain = recipient.lower().rpartition("@")
+    is_own = domain == site.domain.lower() and local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
+    return local[len(site.mailbox) + 1 :] if is_own else ""
+
+
+def read_at(site: Site, recipient: str, message: ReceivedMail, *, topics: Sequence[str] = ()) -> ReadMail:
+    """Return the commands of a message: the command given by its address, and the commands in its text.
+
+    In mail to a `subscribe` address, only the settings for the sign-up are read. In mail to another address with
+    a command, no text is read.
+    """
+    word = word_of_address(site, recipient)
+    if (kind := KINDS_BY_ADDRESS.get(word)) is None:
+        return read_commands(message, topics=topics)
+    given = Command(kind=kind, line=word)
+    if kind is not Subscribe:
+        return ReadMail(commands=(given,))
+    read = read_commands(message, first=given)
+    asks = any(one.kind is Subscribe and one.argument for one in read.commands)
+    return replace(read, commands=read.commands[1:]) if asks else read
+
+
+def asks_to_subscribe(site: Site, recipient: str, message: ReceivedMail) -> bool:
+    """Return whether a command of a message subscribes the writer."""
+    if not takes_commands_at(site, recipient):
+        return False
+    return any(one.kind is Subscribe for one in read_at(site, recipient, message).commands)

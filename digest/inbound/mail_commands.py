@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from digest.inbound import command_arguments, words_around_commands
-from digest.inbound.unsubscribe_words import COMMAND_WORDS, LIST_WORDS
-from digest.inbound.words_around_commands import POLITE_WORDS, pattern_of, words_of
+from digest.inbound.words_around_commands import COMMAND_WORDS, LIST_WORDS, POLITE_WORDS, pattern_of, words_of
 
 #: Maximum number of characters in an unclear command; a longer line is taken as text.
 MAX_SENTENCE_LENGTH = 100
+DO_YOU_MEAN = "Not done. Do you mean this? Then write: %s"
 OPENS_LIST = pattern_of("opens_list", after=r"\s*:?$")  #: a line above a list of topics: `add these topics:`
 
 
@@ -127,6 +127,7 @@ class ShowTopics(MailCommand):
     words = ("list", "topics", "settings", "show", "status")
     usage = "list"
     effect = "See your topics and your hour."
+    doubt = "A topic is renamed on the settings page: use the link below."
 
 
 class ChangeSchedule(MailCommand):
@@ -167,10 +168,7 @@ class PauseDigests(MailCommand):
             return line.command(cls, "forever")
         said = None if line.is_question else command_arguments.pause_said(line.rest)
         if line.word in cls.verbs:
-            said = command_arguments.pause_in(line.rest)
-            if said is None and command_arguments.names_only_digests(line.rest):
-                said = ""
-            return None if said is None else line.command(cls, said)
+            return line.command(cls, said) if line.rest and said is not None else None
         if said is None and (end := command_arguments.PAUSE_FROM.search(line.rest)):
             later = "A pause begins at once. If this is right, write: pause until %s"
             return replace(line.command(cls), doubt=later % end["end"])
@@ -341,6 +339,8 @@ COMMON_KINDS: tuple[type[MailCommand], ...] = (
 OTHER_KINDS: tuple[type[MailCommand], ...] = (
     TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, MyData,
 )  # fmt: skip
+#: The kinds of commands in the answer to a reader's mail that has none.
+EXAMPLE_KINDS: tuple[type[MailCommand], ...] = (AddTopic, ShowTopics, ChangeSchedule, PauseDigests, MyData)
 KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(

@@ -51,16 +51,6 @@ def read_mail(content: bytes) -> ReceivedMail:
     )
 
 
-def header_values(mail: ReceivedMail, name: str) -> list[str]:
-    """Return the decoded values of a header, one for each of its occurrences."""
-    return [mail_parsing.decoded_words(value) for value in mail_parsing.raw_headers(mail.message, name)]
-
-
-def header_value(mail: ReceivedMail, name: str) -> str:
-    """Return the first value of a header, or ""."""
-    return mail_parsing.header_text(mail.message, name)
-
-
 def writers_of(mail: ReceivedMail) -> list[tuple[str, str]]:
     """Return the (name, address) pairs of the From lines."""
     return mail_parsing.addresses_in(mail_parsing.raw_headers(mail.message, "From"))
@@ -79,7 +69,7 @@ def subject_of(mail: ReceivedMail) -> tuple[str, bool]:
 
     For a forwarded message, return ("", True).
     """
-    subject = one_line(header_value(mail, "Subject"))
+    subject = one_line(mail_parsing.header_text(mail.message, "Subject"))
     bare = words_around_commands.without_prefixes(subject)
     return ("", True) if words_around_commands.is_forwarded(subject) else (bare, bare != subject)
 
@@ -95,7 +85,7 @@ def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> list[str]:
         following = own[number : number + words_around_commands.MAX_ATTRIBUTION]
         if words_around_commands.is_end_of_text(following) or sum(map(bool, found)) == most:
             break
-        found.append(line)
+        found += [] if line.startswith(">") else [line]
     return found
 
 

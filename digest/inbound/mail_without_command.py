@@ -23,30 +23,19 @@ from digest.inbound import (
     reader_commands,
     writer_checks,
 )
-from digest.inbound.mail_commands import (
-    AddTopic,
-    ChangeSchedule,
-    Help,
-    MailCommand,
-    MyData,
-    PauseDigests,
-    ShowTopics,
-    Subscribe,
-    Unsubscribe,
-)
+from digest.inbound.mail_commands import EXAMPLE_KINDS, Help, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.words_around_commands import pattern_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
-from digest.mail import addresses
+from digest.mail import addresses, mail_parsing
 from digest.site import links
 
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 #: Maximum number of messages passed on to the operator per day: of one writer, and in all.
 MAX_PASSED_ON_A_DAY, MAX_PASSED_ON_IN_ALL = 5, 50
-READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, ShowTopics, ChangeSchedule, PauseDigests, MyData)
 REQUEST, PRAISE, REMARK = pattern_of("request"), pattern_of("praise"), pattern_of("remark")
 ONE_PAPER = pattern_of("one_paper")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -67,7 +56,7 @@ def answer(context: MailContext, mail: CommandMail) -> MailOutcome:
         subscriber,
         "no_command",
         {
-            "examples": reader_commands.help_lines(READER_EXAMPLES),
+            "examples": reader_commands.help_lines(EXAMPLE_KINDS),
             "is_talk": is_talk,
             "is_absence": is_absence,
         },
@@ -137,7 +126,7 @@ def pass_on_and_answer(
     message, email = mail.message, reader if isinstance(reader, str) else reader.contact_email
     is_passed_on = not mail.commands and pass_on(context, mail, email, answered_by=letter)
     content = {**decision, "is_passed_on": is_passed_on, **writer_checks.answered_mail(message)}
-    words = once or [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)]
+    words = once or [mail_parsing.header_text(message.message, "Subject"), *mail_text.written_lines(message)]
     try:
         answer_limits.queue_answer(context, mail, reader, letter, content, once=words, period=period)
     except MailIgnored as error:
@@ -149,10 +138,7 @@ def pass_on_and_answer(
 
 def check_writer(context: MailContext, mail: CommandMail, email: str) -> None:
     """Raise MailIgnored if the writer of this message may not be answered."""
-    if writer_checks.is_marked_as_spam(mail.message):
-        raise MailIgnored("the mail is marked as spam or as forged")
-    if writer_checks.is_automatic(mail.message):
-        raise MailIgnored("a mail program wrote the message")
+    writer_checks.check_person(mail.message)
     if suppressions.is_suppressed(context.session, context.site, email):
         raise MailIgnored("the writer's address is suppressed")
 
@@ -175,7 +161,7 @@ def pass_on(context: MailContext, mail: CommandMail, email: str, *, answered_by:
     text = mail.message.text[:MAX_PASSED_ON]
     decision = {
         "writer": email,
-        "mail_subject": one_line(mail_text.header_value(mail.message, "Subject")),
+        "mail_subject": one_line(mail_parsing.header_text(mail.message.message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
     letter = planned_letters.PassedOnLetter(writer=who, day=now.date(), number=number, contents=decision)

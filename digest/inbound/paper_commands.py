@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
-from digest.inbound.mail_commands import Command, FewerLikeThis
+from digest.inbound.mail_commands import Command, FewerLikeThis, KeepPaper, MoreLikeThis
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards
@@ -49,9 +49,13 @@ def reference_of(request: ReaderRequest, named: int | str) -> str:
     return str(papers[named - 1])
 
 
-def explain_papers(request: ReaderRequest, command: Command) -> str:
-    """Explain to the reader why they did or did not get these papers."""
-    return " ".join(explained(request, paper) for paper in papers_of(request, command))
+def run_for_papers(request: ReaderRequest, command: Command) -> str:
+    """Explain, save or change the topics after each paper that a command names: all of them, or none."""
+    papers = papers_of(request, command)
+    if command.kind in {FewerLikeThis, MoreLikeThis}:
+        return " ".join(changed(request, paper, is_less=command.kind is FewerLikeThis) for paper in papers)
+    said = saved if command.kind is KeepPaper else explained
+    return " ".join(said(request, paper) for paper in papers)
 
 
 def explained(request: ReaderRequest, paper: Paper) -> str:
@@ -117,11 +121,6 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
     return " ".join(filter(None, said))
 
 
-def save_papers(request: ReaderRequest, command: Command) -> str:
-    """Save papers to the reader's list; without proof of the sender, link to the pages that save them."""
-    return " ".join(saved(request, paper) for paper in papers_of(request, command))
-
-
 def saved(request: ReaderRequest, paper: Paper) -> str:
     """Save one paper, or link to the page that saves it."""
     reply, subscriber, title = request.reply, request.subscriber, cards.display_title(paper)
@@ -134,12 +133,6 @@ def saved(request: ReaderRequest, paper: Paper) -> str:
 
 
 # ── less and more ───────────────────────────────────────────────────────────────────────────────
-
-
-def change_topics(request: ReaderRequest, command: Command) -> str:
-    """Leave papers like these out of the topics that match them, or make them examples; say what changes."""
-    is_less = command.kind is FewerLikeThis
-    return " ".join(changed(request, paper, is_less=is_less) for paper in papers_of(request, command))
 
 
 def changed(request: ReaderRequest, paper: Paper, *, is_less: bool) -> str:

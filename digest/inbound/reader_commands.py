@@ -32,11 +32,6 @@ from digest.subscribers.filter_registry import FilterRegistry
 from digest.subscribers.reader_settings import ReaderSettings
 
 
-def answer_subscribed(request: ReaderRequest, command: Command) -> str:
-    """Add the topic given after `subscribe`, or say that the reader is already subscribed."""
-    return add_topic(request, command) if command.argument else "You are subscribed already."
-
-
 def answer_yes(_request: ReaderRequest, _command: Command) -> str:
     """Say that a `yes` confirms nothing; a `yes` to a confirmation letter is read elsewhere."""
     return "There is nothing to confirm. You are subscribed already."
@@ -83,7 +78,12 @@ def save_or_prefill(
 
 
 def add_topic(request: ReaderRequest, command: Command) -> str:
-    """Add a topic, or replace the filter of the topic that already has this name; say what the filter finds."""
+    """Add a topic, or replace the filter of the topic that already has this name; say what the filter finds.
+
+    A `subscribe` may name none.
+    """
+    if not command.argument:
+        return "You are subscribed already."
     name, text = command_arguments.parse_topic(command.argument)
     topics = topics_of(request.session, request.subscriber)
     known = next((each for each in topics if each.casefold() == name.casefold()), None)
@@ -181,7 +181,11 @@ def state_sentences(request: ReaderRequest) -> list[str]:
     said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
         until = subscriber.paused_until
-        pause = f"It is paused until {figures_in_words.day_in_words(until)}." if until else "It is paused."
+        pause = (
+            f"It is paused until {figures_in_words.day_in_words(until)}. To end the pause sooner, write “resume”."
+            if until
+            else "It is paused. To end the pause, write “resume”."
+        )
         return said if request.reply.has_paused else [*said, pause]
     next_due = next_digest.next_digest_in_words(session, subscriber, now=request.now)
     return [*said, f"Next digest: {next_due}."]

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from digest.inbound import mail_text
 from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
@@ -64,11 +63,13 @@ def prove_sender(
     mail: ReceivedMail, email: str, *, to: str, lookup: Lookup, now: datetime
 ) -> SenderProof | None:
     """Return the DKIM proof that the owner of `email` sent this message to `to`; None if there is none."""
+
+    def keys_in_use(name: str) -> list[str]:  # those that are not in test mode (RFC 6376, 3.6.1)
+        return [text for text in lookup(name) if "y" not in tags_of(text).get("t", "").split(":")]
+
     for place, tags in usable_signatures(mail, email, to=to, now=now):
         try:
-            fault = signature_fault(
-                mail.content, place, key_name(tags), lambda name: keys_in_use(lookup(name))
-            )
+            fault = signature_fault(mail.content, place, key_name(tags), keys_in_use)
         except DnsUnavailable:
             continue
         if not fault:
@@ -124,14 +125,9 @@ def proof_by(domain: str, mail: ReceivedMail) -> SenderProof:
     """Return the proof of a message's sender; `domain` is the domain that confirmed the sender."""
     return SenderProof(
         domain=domain,
-        message_id=one_line(mail_text.header_value(mail, "Message-ID"))[:MAX_QUOTED],
-        date=one_line(mail_text.header_value(mail, "Date"))[:MAX_QUOTED],
+        message_id=one_line(mail_parsing.header_text(mail.message, "Message-ID"))[:MAX_QUOTED],
+        date=one_line(mail_parsing.header_text(mail.message, "Date"))[:MAX_QUOTED],
     )
-
-
-def keys_in_use(records: Sequence[str]) -> list[str]:
-    """Return the DKIM key records that are not in test mode (RFC 6376, 3.6.1)."""
-    return [text for text in records if "y" not in tags_of(text).get("t", "").split(":")]
 
 
 def usable_signatures(
@@ -158,13 +154,9 @@ def is_unambiguous(mail: ReceivedMail, email: str, *, to: str) -> bool:
         return False
     recipients = {address.lower() for _, address in mail_parsing.addresses_in(values["to"])}
     # The From line stays undecoded, because a decoded name could look like an address.
-    return to.lower() in recipients and is_written_as("".join(values["from"][0].split()), email)
-
-
-def is_written_as(line: str, email: str) -> bool:
-    """Return whether this address is the only one in a From line."""
-    line, email = line.lower(), email.lower()
-    return line == email or (line.endswith(f"<{email}>") and line.count("<") == 1)
+    line, email = "".join(values["from"][0].split()).lower(), email.lower()
+    is_only = line == email or (line.endswith(f"<{email}>") and line.count("<") == 1)
+    return to.lower() in recipients and is_only
 
 
 def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:

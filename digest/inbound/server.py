@@ -25,7 +25,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session, syntax
 
 from digest.app_context import AppContext
 from digest.errors import BadField
-from digest.inbound import classification, mail_text, storage_quota, stored_mail, writer_checks
+from digest.inbound import classification, mail_text, stored_mail, writer_checks
 from digest.inbound.mail_rules import no_lookup, rules_of
 from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup
@@ -108,7 +108,7 @@ class MailReceiver:
             return await asyncio.get_running_loop().run_in_executor(
                 self.threads, self.store_and_process, sender, recipients, content
             )
-        except storage_quota.InboxFull as error:
+        except stored_mail.InboxFull as error:
             return f"452 4.2.2 {error}, try again later"
 
     async def handle_exception(self, error: Exception) -> str:
@@ -130,7 +130,7 @@ class MailReceiver:
         network = writer_checks.sending_network(mail)
         with self.context.write_session() as session:
             for recipient in recipients:
-                storage_quota.check_storage(
+                stored_mail.check_storage(
                     session,
                     sender=sender,
                     network=network,

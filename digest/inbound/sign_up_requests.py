@@ -25,13 +25,22 @@ def ask_to_subscribe(
     try:
         if not any(command.is_clear for command in asked):
             raise UsageError(asked[0].doubt)
-        is_proven = request(context, email, mail, requested_settings(context, mail))
+        requested, rules = requested_settings(context, mail), context.rules
+        is_proven = mail.proof is not None and sign_up_queue.request_proven(
+            context.session, context.site, email, signed_by=mail.proof.domain, evidence=str(mail.proof),
+            requested=requested, may_sign_up=rules.may_sign_up, now=context.now,
+        )  # fmt: skip
+        if not is_proven:
+            network = sign_up_queue.mail_network(context.site, mail.network)
+            sign_up_queue.request(
+                context.session, email, network=network, requested=requested,
+                may_sign_up=rules.may_sign_up, now=context.now,
+            )  # fmt: skip
     except UsageError as error:
         said = error_text(error)
         return mail_without_command.answer_stranger(context, mail, email, subscriber, problem=said)
-    if is_proven:
-        return MailOutcome(outcome="a sign-up, proven to be from its sender; the confirmation is queued")
-    return MailOutcome(outcome="a sign-up, waiting to be confirmed")
+    proven = "proven to be from its sender; the confirmation is queued"
+    return MailOutcome(outcome=f"a sign-up, {proven if is_proven else 'waiting to be confirmed'}")
 
 
 def requested_settings(context: MailContext, mail: CommandMail) -> ReaderSettings:
@@ -68,30 +77,3 @@ def read_request(
     if command.kind in {Subscribe, Help, Confirm}:
         return ""
     return "Not done: confirm first, then send this again."
-
-
-def request(context: MailContext, email: str, mail: CommandMail, requested: ReaderSettings) -> bool:
-    """Queue the sign-up of an address; return whether its confirmation letter is queued at once.
-
-    If the sender is proven, the sign-up does not wait in the queue.
-    """
-    if mail.proof and sign_up_queue.request_proven(
-        context.session,
-        context.site,
-        email,
-        signed_by=mail.proof.domain,
-        evidence=str(mail.proof),
-        requested=requested,
-        may_sign_up=context.rules.may_sign_up,
-        now=context.now,
-    ):
-        return True
-    sign_up_queue.request(
-        context.session,
-        email,
-        network=sign_up_queue.mail_network(context.site, mail.network),
-        requested=requested,
-        may_sign_up=context.rules.may_sign_up,
-        now=context.now,
-    )
-    return False

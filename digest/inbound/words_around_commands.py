@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import dropwhile
 from pathlib import Path
 
 MAX_NAME_LENGTH = 30  #: maximum number of characters in a word of a signature
@@ -36,6 +38,8 @@ def alternatives(name: str) -> str:
 
 POLITE_WORDS = words_of("polite_words")
 YES_WORDS, YES_FILLERS, NO = words_of("yes_words"), words_of("yes_fillers"), pattern_of("no")
+HESITATION = pattern_of("hesitation", before=r"\b", after=r"\b")
+SENTENCE_MARK = re.compile(r"(?<=[.!?])\s+")
 ADVERTISING_WORDS = words_of("advertising_words")
 PERSON_WORDS, SENTENCE_WORDS = words_of("person_words"), words_of("sentence_words")
 PREFIX = re.compile(
@@ -45,10 +49,9 @@ PREFIX = re.compile(
 )
 END_OF_TEXT, ATTRIBUTION_LINE = pattern_of("end_of_text"), pattern_of("attribution_line")
 DATED_ATTRIBUTION, QUOTED_HEADER = pattern_of("dated_attribution"), pattern_of("quoted_header")
-GREETING = pattern_of("greeting", after=r"\b(?:[ ,][^,.!?:]{0,40})?[,.!:]?$")
+GREETING = pattern_of("greeting", after=r"\b(?:[ ,][^,.!?:]{0,40})?[,.!:。！，]?$")
 CLOSING = pattern_of("closing", after=r"\b.{0,80}$")
 AUTOMATIC_SUBJECT = pattern_of("automatic_subject", before=r"\W*")
-ASKS_FOR_DIGESTS = pattern_of("asks_for_digests")
 CHALLENGE, AUTOMATIC_REPLY_PHRASE = pattern_of("challenge"), pattern_of("automatic_reply_phrase")
 
 
@@ -91,10 +94,17 @@ def says_yes(line: str) -> bool:
     return bool(words) and "?" not in line and YES_WORDS.issuperset(words)
 
 
+def consent_in(line: str) -> str:
+    """Return the first sentence of a line if it begins with a yes and neither asks nor hesitates; else ""."""
+    sentence = SENTENCE_MARK.split(line)[0]
+    words = [word for word in words_in(sentence) if word not in YES_FILLERS]
+    is_yes = bool(words) and words[0] in YES_WORDS and "?" not in sentence
+    return "" if not is_yes or HESITATION.search(sentence) or says_no(line) else sentence
+
+
 def says_no(line: str) -> bool:
     """Return whether a line says that the writer did not ask for the digests."""
-    sentences = re.split(r"(?<=[.!?])\s+", line)
-    refuses = any(NO.match(one) and "?" not in one for one in sentences)
+    refuses = any(NO.match(one) and "?" not in one for one in SENTENCE_MARK.split(line))
     return refuses and not says_yes(line.partition(",")[0])
 
 
@@ -158,3 +168,43 @@ def is_name_like(word: str) -> bool:
 def is_polite(line: str) -> bool:
     """Return whether a line is only a greeting, thanks, or a formula that ends a letter."""
     return is_greeting(line) or bool(CLOSING.match(line)) or not words_in(line)
+
+
+# ── unsubscribing ───────────────────────────────────────────────────────────────────────────────
+
+#: English words that begin the command; all but the certain ones may mean something else.
+COMMAND_WORDS = ("unsubscribe", "leave", "cancel", "stop", "signoff", "unsub", "quit")
+CERTAIN = pattern_of("leaving", before=r"(?<!\S)", after="(?: |$)")
+CERTAIN_WITHOUT_SPACES = pattern_of("leaving_without_spaces")
+MAX_WITHOUT_SPACES = 20  #: maximum number of characters in a line of a language without spaces
+LIST_WORDS, LEAVING_PHRASE = words_of("list_words"), pattern_of("leaving_in_sentence")
+NOW = frozenset({"now", "immediately", "asap", "today"})
+#: What `cancel` and `leave` must name, if they name anything, and what `stop` may name, too.
+SUBSCRIPTIONS, MAILS = words_of("subscriptions"), words_of("subscriptions") | words_of("mails")
+
+
+def says_unsubscribe(line: str, names: frozenset[str]) -> bool:
+    """Return whether a line says nothing more than to unsubscribe; `names` are the words of the writer's name."""
+    if set("?？") & set(line):
+        return False
+    words = list(dropwhile(POLITE_WORDS.__contains__, words_in(line, polite=False)))
+    words = [word for word in words if word not in names]
+    if words and is_misspelled(words[0]):
+        words[0] = "unsubscribe"
+    text = f"{' '.join(words)} "
+    if CERTAIN.search(text):
+        others = set(CERTAIN.sub("", text).split()) - POLITE_WORDS - LIST_WORDS
+        return not others or (text.startswith("sign") and len(others) == 1)  # a list's name, for LISTSERV
+    if len(line) <= MAX_WITHOUT_SPACES and CERTAIN_WITHOUT_SPACES.search(line):
+        return True
+    if not words or words[0] not in COMMAND_WORDS:
+        return False
+    objects = set(words[1:]) - POLITE_WORDS - NOW - {words[0]}
+    named = MAILS if words[0] == "stop" else SUBSCRIPTIONS
+    return not objects or (objects <= LIST_WORDS and bool(objects & named))
+
+
+def is_misspelled(word: str) -> bool:
+    """Return whether a word is `unsubscribe` with a wrong letter, rather than `subscribe`."""
+    known = ["unsubscribe", "subscribe", "subscriber", "subscription"]
+    return get_close_matches(word, known, n=1, cutoff=0.85) == ["unsubscribe"]

@@ -32,12 +32,9 @@ WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 MAX_LINES_SEARCHED = 200  #: maximum number of lines in a stranger's mail that are searched for links
 FORGED = re.compile(r"\bdmarc=fail\b", re.IGNORECASE)  #: in the results of a mail server upstream
 #: The headers in which upstream mail servers mark spam, with a pattern for each value.
-SPAM_HEADERS = {
-    "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
-    "X-Spam-Status": re.compile(r"yes", re.IGNORECASE),
-    "X-Spam": re.compile(r"yes", re.IGNORECASE),
-    "Subject": re.compile(r"\W*spam\W", re.IGNORECASE),
-}
+SPAM_HEADERS = dict.fromkeys(
+    ("X-Spam-Flag", "X-Spam-Status", "X-Spam"), re.compile(r"yes", re.IGNORECASE)
+) | {"Subject": re.compile(r"\W*spam\W", re.IGNORECASE)}
 
 
 class MailIgnored(Exception):
@@ -73,23 +70,31 @@ def sending_network(message: ReceivedMail | None) -> str:
     return str(address) if address.version == 4 else str(ip_network(f"{address}/64", strict=False))
 
 
+def check_person(message: ReceivedMail, *, may_be_automatic: bool = False) -> None:
+    """Raise MailIgnored for a message that is marked as spam or as forged, or that a mail program wrote."""
+    if is_marked_as_spam(message):
+        raise MailIgnored("the mail is marked as spam or as forged")
+    if not may_be_automatic and is_automatic(message):
+        raise MailIgnored("a mail program wrote the message")
+
+
 def is_marked_as_spam(message: ReceivedMail) -> bool:
     """Return whether an upstream mail server marked a message as spam or as forged."""
     return is_forged(message) or any(
-        sign.match(value)
+        sign.match(mail_parsing.decoded_words(value))
         for name, sign in SPAM_HEADERS.items()
-        for value in mail_text.header_values(message, name)
+        for value in mail_parsing.raw_headers(message.message, name)
     )
 
 
 def is_forged(message: ReceivedMail) -> bool:
     """Return whether a mail server found that the From line is forged (DMARC)."""
-    return any(map(FORGED.search, mail_text.header_values(message, "Authentication-Results")))
+    return any(map(FORGED.search, mail_parsing.raw_headers(message.message, "Authentication-Results")))
 
 
 def is_automatic(message: ReceivedMail) -> bool:
     """Return whether a mail program wrote a message: by its subject, or since it asks the sender for a proof."""
-    subject = mail_text.header_value(message, "Subject")
+    subject = mail_parsing.header_text(message.message, "Subject")
     text = "\n".join([subject, *mail_text.written_lines(message)])
     is_challenge = words_around_commands.CHALLENGE.search(text[:MAX_CHARS_SEARCHED])
     return bool(
@@ -99,22 +104,26 @@ def is_automatic(message: ReceivedMail) -> bool:
 
 def reads_as_automatic(message: ReceivedMail) -> bool:
     """Return whether a message contains a phrase of automatic replies, which people write, too."""
-    text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
+    text = "\n".join(
+        [mail_parsing.header_text(message.message, "Subject"), *mail_text.written_lines(message)]
+    )
     return bool(words_around_commands.AUTOMATIC_REPLY_PHRASE.search(text[:MAX_CHARS_SEARCHED]))
 
 
 def has_links(message: ReceivedMail) -> bool:
     """Return whether the subject or the text that the sender wrote contains a web address."""
     lines = mail_text.written_lines(message, MAX_LINES_SEARCHED)
-    return bool(WEB_ADDRESS.search("\n".join([mail_text.header_value(message, "Subject"), *lines])))
+    return bool(WEB_ADDRESS.search("\n".join([mail_parsing.header_text(message.message, "Subject"), *lines])))
 
 
 def answered_mail(message: ReceivedMail) -> dict[str, str]:
     """Return those fields of a message that our answer needs: its subject and its Message-ID."""
-    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
+    subject = words_around_commands.without_prefixes(
+        one_line(mail_parsing.header_text(message.message, "Subject"))
+    )
     return {
         "answered_subject": "" if LINK.search(subject) else cut_at_word(subject, MAX_SUBJECT_LENGTH),
-        "answered_id": mail_text.header_value(message, "Message-ID").strip(),
+        "answered_id": mail_parsing.header_text(message.message, "Message-ID").strip(),
     }
 
 

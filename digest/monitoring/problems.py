@@ -23,7 +23,7 @@ from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL
 from digest.delivery.transports.transport import Verdict
 from digest.dumps.intake import stored_dumps
-from digest.inbound import storage_quota
+from digest.inbound import stored_mail
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, Figures, count_figures
@@ -328,7 +328,7 @@ def missing_papers(session: Session, now: datetime) -> Iterator[Problem]:
 
 def full_inbox(session: Session) -> Iterator[Problem]:
     """Yield a problem if so much unread mail is stored that old mail is deleted for new mail."""
-    if storage_quota.is_full(session):
+    if stored_mail.is_full(session):
         yield Problem(
             cause="full-inbox",
             severity=Severity.FAILURE,

@@ -32,7 +32,7 @@ from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
-from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
+from digest.inbound import classification, mail_text, server, stored_mail
 from digest.letters.templates import Templates
 from digest.settings import load_settings
 from digest.site import links
@@ -769,7 +769,7 @@ def refused_by(
 def test_a_sender_over_their_storage_limit_is_deferred(
     running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_quota, "SENDER_LIMIT", storage_quota.StorageUse(mails=3, size=10_000))
+    monkeypatch.setattr(stored_mail, "SENDER_LIMIT", stored_mail.StorageUse(mails=3, size=10_000))
     to = "abuse@bounce.example.org"
 
     assert [refused_by(running, to, sender="Eve@else.example") for _ in range(4)] == [250, 250, 250, 452]
@@ -782,7 +782,7 @@ def test_a_sender_over_their_storage_limit_is_deferred(
 def test_a_flood_to_abuse_is_deferred_and_refuses_no_report_and_no_unsubscribe(
     running: RunningServer, letter: int, ada: Subscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_quota, "NETWORK_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
+    monkeypatch.setattr(stored_mail, "NETWORK_LIMIT", stored_mail.StorageUse(mails=5, size=10_000_000))
     codes = [
         refused_by(running, "postmaster@bounce.example.org", sender=f"{number}@else.example")
         for number in range(7)
@@ -802,7 +802,7 @@ def test_a_flood_to_abuse_is_deferred_and_refuses_no_report_and_no_unsubscribe(
 def test_lmtp_reports_a_full_inbox_for_every_recipient(
     running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_quota, "NETWORK_LIMIT", storage_quota.StorageUse(mails=5, size=700))
+    monkeypatch.setattr(stored_mail, "NETWORK_LIMIT", stored_mail.StorageUse(mails=5, size=700))
     with smtplib.LMTP(str(running.lmtp), timeout=HANG_SECONDS) as client:
         client.ehlo()
         client.mail("x@else.example")

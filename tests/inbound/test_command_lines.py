@@ -7,7 +7,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from digest.inbound import command_addresses, find_commands
+from digest.inbound import find_commands
 from digest.inbound.command_arguments import parse_paper
 from digest.inbound.mail_commands import (
     AddTopic,
@@ -156,19 +156,17 @@ def test_a_paper_is_named_by_its_number_or_its_identifier() -> None:
 
 def test_mail_to_the_sender_a_command_address_or_a_letter_may_contain_commands() -> None:
     for local in ("digest", "Digest-Leave", "digest+leave", "digest-request"):
-        assert command_addresses.takes_commands_at(SITE, f"{local}@example.org")
-    assert command_addresses.takes_commands_at(SITE, links.reply_address(SITE, 7, 1, "12"))
-    assert command_addresses.takes_commands_at(SITE, links.confirm_address(SITE, 5))
+        assert find_commands.takes_commands_at(SITE, f"{local}@example.org")
+    assert find_commands.takes_commands_at(SITE, links.reply_address(SITE, 7, 1, "12"))
+    assert find_commands.takes_commands_at(SITE, links.confirm_address(SITE, 5))
     for other in ("ada@example.org", "digest-hello@example.org", "digest-leave@else.example"):
-        assert not command_addresses.takes_commands_at(SITE, other)
+        assert not find_commands.takes_commands_at(SITE, other)
 
 
 def test_an_address_with_a_command_decides_what_is_read() -> None:
     def found(local: str, body: str) -> list[type[MailCommand]]:
         recipient = f"{local}@example.org"
-        return [
-            one.kind for one in command_addresses.read_at(SITE, recipient, read_mail(mail(body))).commands
-        ]
+        return [one.kind for one in find_commands.read_at(SITE, recipient, read_mail(mail(body))).commands]
 
     assert found("digest-leave", "pause 2 weeks") == [Unsubscribe]
     assert found("digest-subscribe", "add flows: flow matching") == [Subscribe, AddTopic]
@@ -177,7 +175,7 @@ def test_an_address_with_a_command_decides_what_is_read() -> None:
 
 def test_a_mail_asks_to_subscribe_if_one_of_its_commands_does() -> None:
     def asks(local: str, content: bytes) -> bool:
-        return command_addresses.asks_to_subscribe(SITE, f"{local}@example.org", read_mail(content))
+        return find_commands.asks_to_subscribe(SITE, f"{local}@example.org", read_mail(content))
 
     assert asks("digest-subscribe", mail())
     assert asks("digest", mail("subscribe"))

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from digest.app_context import AppContext
 from digest.inbound import server as inbound_server
-from digest.inbound import storage_quota
+from digest.inbound import stored_mail
 from digest.inbound.server import MAX_BYTES, MAX_CONNECTIONS, RECEIVED_AT_ONCE, MailReceiver
 from digest.settings import load_settings
 from digest.site.site_profile import Site
@@ -261,6 +261,6 @@ def test_three_hundred_large_mails_at_once_stay_under_200_mb_of_memory_and_60_mb
     assert peak
     assert int(peak[1]) < 200 * 1024
     assert stored < 60 * 1024 * 1024
-    assert codes["250"] >= storage_quota.NETWORK_LIMIT.size // len(wire)
+    assert codes["250"] >= stored_mail.NETWORK_LIMIT.size // len(wire)
     assert not {code for code in codes if code.startswith("5")}  # a mail is stored, or may come again
     assert codes[""] == 0  # nobody waits for an answer in vain

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.inbound_mail import InboundMail, MailPurpose, MailState
 from digest.db.tables.subscribers import SignUp
-from digest.inbound import classification, mail_rules, storage_quota, stored_mail, writer_checks
+from digest.inbound import classification, mail_rules, stored_mail, writer_checks
 from digest.inbound.mail_text import read_mail
-from digest.inbound.storage_quota import InboxFull
+from digest.inbound.stored_mail import InboxFull
 from digest.monitoring import problems
 from digest.site.site_profile import Site
 
@@ -34,7 +34,7 @@ def keep(session: Session, now: datetime, *, to: str = ROLE, network: str, count
     for number in range(count):
         session.add(
             InboundMail(
-                received_at=now, sender=f"{number}@x.example", recipient=to, purpose=storage_quota.purpose_of(to),
+                received_at=now, sender=f"{number}@x.example", recipient=to, purpose=stored_mail.purpose_of(to),
                 network=network, content=b"x", state=MailState.SHUNTED,
             )
         )  # fmt: skip
@@ -45,7 +45,7 @@ def is_refused(
     session: Session, site: Site, *, to: str, content: bytes = b"hello", network: str = "192.0.2.1"
 ) -> bool:
     try:
-        storage_quota.check_storage(
+        stored_mail.check_storage(
             session, sender="bob@uni.example", network=network, recipient=to, size=len(content),
             may_be_kept=classification.may_be_kept(site, to, read_mail(content)),
         )  # fmt: skip
@@ -59,7 +59,7 @@ def test_kept_mail_refuses_no_command_and_no_mail_to_a_signed_address(
 ) -> None:
     from_bob = b"From: bob@uni.example\r\n\r\n"
     for to in (ROLE, US, "bounce+1.x@example.org"):
-        keep(session, now, to=to, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+        keep(session, now, to=to, network="192.0.2.1", count=stored_mail.NETWORK_LIMIT.mails)
 
     assert is_refused(session, site, to=ROLE)
     assert is_refused(session, site, to=US, content=from_bob + b"a letter\r\n")
@@ -70,7 +70,7 @@ def test_kept_mail_refuses_no_command_and_no_mail_to_a_signed_address(
 
 
 def test_one_network_uses_up_no_other_networks_space(session: Session, site: Site, now: datetime) -> None:
-    keep(session, now, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+    keep(session, now, network="192.0.2.1", count=stored_mail.NETWORK_LIMIT.mails)
 
     assert is_refused(session, site, to=ROLE)
     assert not is_refused(session, site, to=ROLE, network="192.0.2.2")
@@ -78,7 +78,7 @@ def test_one_network_uses_up_no_other_networks_space(session: Session, site: Sit
 
 
 def test_mail_that_waits_is_limited_also_for_commands(session: Session, site: Site, now: datetime) -> None:
-    keep(session, now, to=US, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+    keep(session, now, to=US, network="192.0.2.1", count=stored_mail.NETWORK_LIMIT.mails)
     session.execute(update(InboundMail).values(state=MailState.NEW))
 
     assert is_refused(session, site, to=US, content=b"Subject: help\r\n\r\n")
@@ -126,13 +126,13 @@ def test_a_mail_that_the_database_refuses_blocks_no_later_mail(
 def test_above_the_total_limit_the_largest_network_loses_its_oldest_mail(
     session: Session, now: datetime
 ) -> None:
-    most = storage_quota.TOTAL_LIMIT.mails
+    most = stored_mail.TOTAL_LIMIT.mails
     keep(session, now, network="honest")
     keep(session, now, network="flood", count=most - 1)
     assert list(problems.full_inbox(session)) != []
     keep(session, now, network="late", count=2)
 
-    assert storage_quota.delete_surplus(session, MailPurpose.ROLE) == 2
+    assert stored_mail.delete_surplus(session, MailPurpose.ROLE) == 2
 
     left = session.execute(select(InboundMail.id, InboundMail.network).order_by(InboundMail.id)).all()
     assert [row.network for row in left if row.network != "flood"] == ["honest", "late", "late"]

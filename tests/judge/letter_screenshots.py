@@ -12,7 +12,7 @@ from msgspec import structs
 
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
-from digest.inbound import mail_commands, mail_without_command, reader_commands
+from digest.inbound import mail_commands, reader_commands
 from digest.letters import figures_in_words
 from digest.letters.cards import make_card
 from digest.letters.headers import list_headers, reply_headers
@@ -127,7 +127,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
     "state": ["Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask."],
     **reader_commands.help_values(),
-    "examples": reader_commands.help_lines(mail_without_command.READER_EXAMPLES),
+    "examples": reader_commands.help_lines(mail_commands.EXAMPLE_KINDS),
     "word": mail_commands.Subscribe.words[0],
     "example": mail_commands.Subscribe.usage,
     "writer": "ada@uni.example",
