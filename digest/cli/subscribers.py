@@ -73,11 +73,10 @@ def add(
     if group != (owner is not None):
         raise BadField("--owner", "a group address needs both: --group --owner EMAIL.")
     chosen = ReaderSettings(topics=parse_topics(topic or []), texts=texts_of(given))
-    acts: dict[str, Any] = {"name": name or "", "owner": owner, "operator": work.operator, "now": now}
-    if confirmed:
-        acts["consent"] = consent
-    adding = operator_acts.add_confirmed if confirmed else operator_acts.add_unconfirmed
-    subscriber = adding(work.session, work.site, email, chosen, **acts)
+    subscriber = operator_acts.add_by_operator(
+        work.session, work.site, email, chosen, name=name or "", owner=owner,
+        consent=consent if confirmed else None, operator=work.operator, now=now,
+    )  # fmt: skip
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
     return about(work, subscriber, now, f"is {state}.")

@@ -59,4 +59,5 @@ def id_of(key: str) -> str:
 def encrypt(content: bytes, key: str) -> bytes:
     """Encrypt a page, or decrypt it: combine it with a stream of bytes that only this key yields."""
     stream = hashlib.shake_256(b"stream\0" + key.encode()).digest(len(content))
-    return bytes(one ^ other for one, other in zip(content, stream, strict=True))
+    mixed = int.from_bytes(content, "big") ^ int.from_bytes(stream, "big")
+    return mixed.to_bytes(len(content), "big")

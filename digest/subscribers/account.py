@@ -101,7 +101,9 @@ def request_new_address(
     confirmations.check_policy(address.email, may_sign_up)
     if address.folded == subscriber.email_key:
         raise BadField("email", "Your digests already go to this address.")
-    count = count_requests(session, subscriber, since=now - timedelta(hours=24))
+    kind, day = planned_letters.NewAddressLetter.kind, timedelta(hours=24)
+    today = (Delivery.subscriber_id == subscriber.id, Delivery.letter == kind, Delivery.dated_at > now - day)
+    count = session.scalar(select(func.count()).where(*today)) or 0
     if count >= MAX_NEW_ADDRESSES:
         raise BadField("email", "Too many requests. Try again tomorrow.")
     letter = planned_letters.NewAddressLetter(
@@ -111,13 +113,6 @@ def request_new_address(
     subscriber_letters.queue_letter(
         session, site, subscriber, letter, email=address.email, now=now, expires_at=expires_at
     )
-
-
-def count_requests(session: Session, subscriber: Subscriber, *, since: datetime) -> int:
-    """Return how many letters about a new address the subscriber has caused since a time."""
-    kind = planned_letters.NewAddressLetter.kind
-    conditions = (Delivery.subscriber_id == subscriber.id, Delivery.letter == kind, Delivery.dated_at > since)
-    return session.scalar(select(func.count()).where(*conditions)) or 0
 
 
 def new_address_of_link(

@@ -21,7 +21,7 @@ def record_act(session: Session, subscriber: Subscriber, act: str, *, operator: 
     session.flush()
 
 
-def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+def add_by_operator(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     session: Session,
     site: Site,
     email: str,
@@ -29,63 +29,43 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     *,
     name: str = "",
     owner: str | None = None,
-    consent: str | None,
+    consent: str | None = None,
     operator: str = "",
     now: datetime,
 ) -> Subscriber:
-    """Add an active subscriber; `consent` describes how the subscriber agreed.
+    """Add an active subscriber, whose `consent` describes how they agreed, or without it a pending one.
 
-    `owner` is the person who manages the digests if the address is a group's.
+    The `owner` manages the digests of a group address, and gets its confirmation. Raises BadField or BadFilter if a
+    value is invalid, or if the address is suppressed or subscribed already.
     """
-    subscriber = subscriber_rows.add(
-        session,
-        email,
-        name=name,
-        topics=given.topics,
-        texts=given.texts,
-        state=SubscriberState.ACTIVE,
-        owner=owner,
-        consent=consent,
-        now=now,
-        site=site,
-    )
-    record_act(session, subscriber, "added as confirmed", operator=operator, now=now)
+    if consent:
+        texts, state, act = given.texts, SubscriberState.ACTIVE, "added as confirmed"
+        subscriber = subscriber_rows.add(
+            session, email, name=name, topics=given.topics, texts=texts, state=state, owner=owner, consent=consent,
+            now=now, site=site,
+        )  # fmt: skip
+    else:
+        ask_to_confirm(session, site, email, given, owner=owner, now=now)
+        subscriber, act = subscriber_rows.get(session, email), "added, confirmation requested"
+        subscriber.name = subscriber_topics.clean_line(name) or subscriber.name
+    record_act(session, subscriber, act, operator=operator, now=now)
     return subscriber
 
 
-def add_unconfirmed(
-    session: Session,
-    site: Site,
-    email: str,
-    given: ReaderSettings,
-    *,
-    name: str = "",
-    owner: str | None = None,
-    operator: str = "",
-    now: datetime,
-) -> Subscriber:
-    """Add a pending subscriber and queue the confirmation letter.
-
-    The confirmation of a group address goes to its `owner`. Raises BadField, with the reason, if the address
-    may not get a confirmation, and BadField or BadFilter if another value is invalid.
-    """
+def ask_to_confirm(
+    session: Session, site: Site, email: str, given: ReaderSettings, *, owner: str | None, now: datetime
+) -> None:
+    """Queue the confirmation letter of a pending subscriber; raise BadField, with the reason, if it may not be sent."""
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in SUBSCRIBED:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
     result = confirmations.request_subscription(session, site, email, requested=given, owner=owner, now=now)
-    if result.outcome == SignUpOutcome.SUPPRESSED:
-        raise BadField(
-            "email", f"{email} is suppressed (digest suppressions list), or an address of this service."
-        )
-    if result.outcome == SignUpOutcome.CAPPED:
-        raise BadField(
-            "email",
-            f"{email} got a confirmation mail in the last 24 hours, or three in the last 30 days; wait, or use --confirmed.",
-        )
-    subscriber = subscriber_rows.get(session, email)
-    subscriber.name = subscriber_topics.clean_line(name) or subscriber.name
-    record_act(session, subscriber, "added, confirmation requested", operator=operator, now=now)
-    return subscriber
+    reasons = {
+        SignUpOutcome.SUPPRESSED: "is suppressed (digest suppressions list), or an address of this service.",
+        SignUpOutcome.CAPPED: "got a confirmation mail in the last 24 hours, or three in the last 30 days; wait, or use --confirmed.",
+    }
+    if result.outcome in reasons:
+        raise BadField("email", f"{email} {reasons[result.outcome]}")
 
 
 def change_by_operator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -160,18 +160,12 @@ def publish(
     if not change.is_new:
         raise UsageError(f"{pack.name} is unchanged since version {change.pack.version - 1}.")
     stored_packs.store_pack(session, change.pack, now)
-    update_resolved_filters(session, change.applied)
+    if change.applied:
+        filter_registry.filter_ids(session, [one.after for one in change.applied])
+        resolved = {one.canonical: one.after for one in change.applied}
+        filter_registry.store_resolved_filters(session, resolved)
     queue_pack_letters(session, site, change, effect, puts_back, now)
     return change
-
-
-def update_resolved_filters(session: Session, changed: Sequence[FilterChange]) -> None:
-    """Store the new resolved form of each changed filter."""
-    if changed:
-        filter_registry.filter_ids(session, [change.after for change in changed])
-        filter_registry.store_resolved_filters(
-            session, {change.canonical: change.after for change in changed}
-        )
 
 
 def queue_pack_letters(

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
@@ -55,13 +54,11 @@ class ConnectionLimits:
     most: int = MAX_CONNECTIONS
     most_of_one: int = MAX_OF_ONE_ADDRESS
     open: dict[WaitingConnection, None] = field(default_factory=dict)
-    by_address: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, new: WaitingConnection) -> WaitingConnection | None:
         """Add a connection; return the connection to close in its place, or None if none must be closed."""
         closed = self.connection_to_close(new)
         self.open[new] = None
-        self.by_address[new.address] += 1
         if closed is not None:
             self.remove(closed)
         return closed
@@ -73,9 +70,8 @@ class ConnectionLimits:
         """
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
-        if new.address is not None and self.by_address[new.address] >= self.most_of_one:
-            return next((one for one in self.open if one.is_waiting and one.address == new.address), None)
-        return None
+        own = [one for one in self.open if one.address == new.address] if new.address is not None else []
+        return next((one for one in own if one.is_waiting), None) if len(own) >= self.most_of_one else None
 
     def mark_active(self, one: WaitingConnection) -> None:
         """Move a connection that has just been active to the end of the order."""
@@ -84,12 +80,7 @@ class ConnectionLimits:
 
     def remove(self, one: WaitingConnection) -> None:
         """Remove a closed connection."""
-        if one not in self.open:
-            return
-        del self.open[one]
-        self.by_address[one.address] -= 1
-        if not self.by_address[one.address]:
-            del self.by_address[one.address]
+        self.open.pop(one, None)
 
 
 class Connection(H11Protocol):

@@ -224,7 +224,7 @@ def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
 
 def add_group(session: Session, site: Site, now: datetime) -> None:
     given = ReaderSettings(topics={"Flows": "flow"}, texts={"at": f"{now:%H:%M}"})
-    operator_acts.add_unconfirmed(session, site, GROUP, given, owner=OWNER, now=now)
+    operator_acts.add_by_operator(session, site, GROUP, given, owner=OWNER, now=now)
 
 
 def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(

@@ -26,7 +26,7 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
     by: dict[str, Any] = {"operator": "mara"}
     minutes = (NOW + timedelta(minutes=one) for one in range(10))
     with db.write_session(sqlite_engine) as session:
-        alice = operator_acts.add_confirmed(
+        alice = operator_acts.add_by_operator(
             session, site, ALICE, ReaderSettings(topics={"Robots": "robot*"}), consent="asked", **by,
             now=next(minutes),
         )  # fmt: skip
