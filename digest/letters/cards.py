@@ -177,8 +177,12 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     """Return the shown part of an abstract as (lead, text); the lead is a label or empty."""
     if form in {CardForm.LINE, CardForm.TITLE} or not paper.abstract:
         return "", ""
-    label = f"AI summary, {paper.summary_by}: " if paper.summary_by else ""
-    return excerpt_of(paper.abstract, label, form)
+    return excerpt_of(paper.abstract, summary_label(paper), form)
+
+
+def summary_label(paper: Paper) -> str:
+    """Return the label that names the author of an AI summary; "" for the authors' abstract."""
+    return f"AI summary, {paper.summary_by}: " if paper.summary_by else ""
 
 
 @lru_cache(maxsize=4096)  # holds each paper of a press in one or two forms
