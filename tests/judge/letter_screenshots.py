@@ -201,7 +201,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "prefilled": "",
             "state": [
                 "Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask.",
-                "It is paused until 4 December 2026.",
+                "It is paused until 4 December 2026. To end the pause sooner, write “resume”.",
             ],
         },
     ),
