@@ -315,7 +315,10 @@ def apply_confirmation(
     commands = [one for one in mail.commands if one.kind is not Confirm]
     others = [one for one in commands if one.argument or one.kind is not Subscribe]
     consent = words_around_commands.consent_in(confirm_replies.first_line(mail))
-    rest = (line.removeprefix(consent).strip() for line in mail.unread if line not in consent)
+    is_wish = words_around_commands.WISH_BESIDE_YES.search
+    rest = (
+        line.removeprefix(consent).strip() for line in mail.unread if line not in consent or is_wish(line)
+    )
     unread = [line for line in rest if not words_around_commands.is_polite(line)]
     if reply.confirmed is None or not (others or unread):
         return reply

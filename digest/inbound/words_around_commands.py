@@ -39,6 +39,7 @@ def alternatives(name: str) -> str:
 POLITE_WORDS = words_of("polite_words")
 YES_WORDS, YES_FILLERS, NO = words_of("yes_words"), words_of("yes_fillers"), pattern_of("no")
 HESITATION = pattern_of("hesitation", before=r"\b", after=r"\b")
+WISH_BESIDE_YES = pattern_of("wish_beside_yes")
 SENTENCE_MARK = re.compile(r"(?<=[.!?])\s+")
 ADVERTISING_WORDS = words_of("advertising_words")
 PERSON_WORDS, SENTENCE_WORDS = words_of("person_words"), words_of("sentence_words")
