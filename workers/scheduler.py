@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from apscheduler.schedulers.blocking import BlockingScheduler
+from apscheduler.schedulers.background import BackgroundScheduler
 from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
@@ -239,7 +239,7 @@ def safe_tick(tick: Tick) -> Tick:
 
 def run() -> None:
     """Run all ticks until stopped."""
-    scheduler = BlockingScheduler(
+    scheduler = BackgroundScheduler(
         timezone="UTC",
         job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
     )
@@ -254,9 +254,12 @@ def run() -> None:
             name=tick.__name__,
             next_run_time=first,
         )
+    requests, request = os.pipe()
     for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, lambda *_: scheduler.shutdown(wait=False))
+        signal.signal(stop, lambda *_: os.write(request, b"."))  # stopping takes locks that it may interrupt
     with heartbeats.heartbeat_while("scheduler", app_context().engine, app_context().clock):
         scheduler.start()
+        os.read(requests, 1)
+        scheduler.shutdown(wait=False)
     safe_tick(save_opt_outs)()
     FOLDER_READER.stop()

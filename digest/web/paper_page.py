@@ -52,7 +52,7 @@ def show_paper(visit: Visit) -> Response:
         written_by=byline(found),
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
         title=marked_text.marked_html(card.title, "title", words),
-        abstract=escape(f"AI summary, {found.summary_by}: " if found.summary_by else "")
+        abstract=escape(cards.summary_label(found))
         + marked_text.marked_html(display(found.abstract), "abstract", words),
         authors=found.authors,
         first_seen=figures_in_words.day_in_words(found.first_seen_at.date()),
