@@ -8,8 +8,8 @@ from urllib.parse import unquote
 MAX_ID = 200  #: maximum number of characters of an id
 
 ARXIV = re.compile(
-    r"(?:arxiv:|(?:https?://)?(?:[a-z0-9-]+\.){0,3}(?:arxiv\.org|alphaxiv\.org|ar5iv\.org|huggingface\.co)/"
-    r"(?:abs|pdf|html|format|papers)/)?"
+    r"(?:(?=[a-z])(?:arxiv:|(?:https?://)?(?:[a-z0-9-]+\.){0,3}(?:arxiv\.org|alphaxiv\.org|ar5iv\.org|huggingface\.co)/"
+    r"(?:abs|pdf|html|format|papers)/))?"
     r"(?P<id>\d{4}\.\d{4,5}|(?P<archive>[a-z-]+)(?:\.[a-z-]{2,9})?/(?P<number>\d{7}))"
     r"(?:v\d+)?(?:\.pdf)?/?(?:[?#].*)?",
     re.IGNORECASE,

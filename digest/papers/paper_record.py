@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -91,7 +90,9 @@ class Paper:
 EXTRA_FOLDS = str.maketrans(
     {"ł": "l", "ø": "o", "ß": "ss", "ı": "i", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h"}
 )
-NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
+LETTERS_AND_DIGITS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+#: A translation table that replaces everything but these with spaces; much faster than a regular expression.
+KEY_TABLE = bytes(code if code in LETTERS_AND_DIGITS else 0x20 for code in range(256))
 
 
 def fold(text: str) -> str:
@@ -124,7 +125,7 @@ def title_key(title: str) -> str:
     A title without ASCII letters and digits (Chinese, Russian, ...) keeps its own letters.
     """
     folded = fold(title)
-    ascii_key = NOT_A_LETTER.sub(" ", folded).strip()
+    ascii_key = " ".join(folded.encode("ascii", "replace").translate(KEY_TABLE).decode().split())
     if ascii_key:
         return ascii_key
     return " ".join("".join(char if char.isalnum() else " " for char in folded).split())

@@ -23,7 +23,7 @@ ROUNDS = 4
 READ_ALL = """
 import io, json, sys, time
 from datetime import date
-from digest.dumps import formats
+from digest.dumps.formats import recognition
 try:
     from digest.dumps.laws import checked
 except ImportError:
@@ -33,7 +33,7 @@ for name in sys.argv[1:]:
     content, best = open(name, "rb").read(), 1e9
     for _ in range(4):
         begun = time.process_time()
-        for _ in checked(formats.read(io.BytesIO(content), name="dump", observed_on=date(2026, 11, 20))):
+        for _ in checked(recognition.read(io.BytesIO(content), name="dump", observed_on=date(2026, 11, 20))):
             pass
         best = min(best, time.process_time() - begun)
     seconds.append(best)

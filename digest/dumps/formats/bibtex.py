@@ -42,7 +42,7 @@ ESCAPED = re.compile(r"\{\\([%&_#])\}|\\([%&_#])")
 
 def recognises(head: str) -> bool:
     """Return whether the dump begins with an entry, possibly after comments."""
-    first = ENTRY.search(head)
+    first = ENTRY.search(head) if "@" in head else None
     if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
         return False
     return head.lstrip()[:1] in ("@", "%") or FIELD.search(head, first.start()) is not None

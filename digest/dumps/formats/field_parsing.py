@@ -66,7 +66,7 @@ def as_text(value: Any) -> str:
 
 def as_prose(value: Any) -> str:
     """Return a string with one line per paragraph, or "" for a value of another type."""
-    if not isinstance(value, str):
+    if not value or not isinstance(value, str):
         return ""
     whole: str = value[:MAX_TEXT].strip()
     if "\n" not in whole:
@@ -179,7 +179,7 @@ def as_list(value: Any) -> list[Any]:
 def split_names(value: Any) -> tuple[str, ...]:
     """Split a line of authors, as in `A, B and C (Some Institute)` or `Ito, K.; Lind, P.`"""
     line = MIDDLE_DOT.sub(", ", as_text(value))
-    for _ in range(3):  # an affiliation in parentheses may itself contain parentheses
+    for _ in range(3 * ("(" in line)):  # an affiliation in parentheses may itself contain parentheses
         line = IN_PARENTHESES.sub("", line)
     groups = line.split(";") if ";" in line else line.split(" and ")
     if ";" in line or (len(groups) > 1 and all(group.count(",") == 1 for group in groups)):

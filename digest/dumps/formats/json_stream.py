@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from digest.dumps.formats.json_papers import is_attachment, papers_in
 from digest.dumps.formats.reader_interface import (
     MAX_LINE,
@@ -71,8 +73,8 @@ def read(
 
 def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:
     """Return whether the dump contains an empty list and no error message."""
-    if "".join(head.split()) == "[]":
-        return True
+    if head.lstrip().startswith("["):
+        return "".join(head.split()) == "[]"
     named = find_list(head, list_names) if head.lstrip().startswith("{") else None
     return bool(named and re.match(r"\s*\]", head[named.end() :]) and not re.search(r'"errors?"\s*:', head))
 
@@ -151,19 +153,26 @@ def check_has_more_than_title(record: Record) -> Record:
 
 def objects_by_line(source: DumpInput) -> Iterator[LocatedValue]:
     """Yield the object on each line."""
-    loads = json.loads
     for number, text, fault in source.lines():
         if fault:
             yield number, RecordProblem(line=number, reason=fault)
         elif text and not text.isspace():
             try:
-                yield number, loads(text)
+                yield number, parse_json(text)
             except (ValueError, RecursionError) as error:
                 is_cut = is_cut_off(error, text)
                 problem = RecordProblem(
                     line=number, reason=json_error_text(error), excerpt=excerpt(text), is_truncation=is_cut
                 )
                 yield number, parse_delimited(text) or problem
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text, or raise the error of `json.loads`, which also accepts NaN."""
+    try:
+        return msgspec.json.decode(text)  # three times as fast
+    except msgspec.MsgspecError:
+        return json.loads(text)
 
 
 def is_cut_off(error: Exception, text: str) -> bool:

@@ -31,9 +31,11 @@ def with_page(stream: BinaryIO) -> BinaryIO:
 
 def is_message(head: bytes) -> bool:
     """Return whether content begins with the headers of a message, but not of one of arXiv's listings."""
-    headers = re.split(rb"\r?\n\r?\n", head.lstrip(), maxsplit=1)[0]
-    is_mime = bool(HEADER.match(headers) and MIME.search(headers))
-    return is_mime and not arxiv_listing.is_mail(headers.decode(errors="replace"))
+    head = head.lstrip()
+    if not HEADER.match(head):
+        return False
+    headers = re.split(rb"\r?\n\r?\n", head, maxsplit=1)[0]
+    return MIME.search(headers) is not None and not arxiv_listing.is_mail(headers.decode(errors="replace"))
 
 
 def page_in_mail(content: bytes) -> bytes:

@@ -66,7 +66,7 @@ LINKS = rules(
     ("[", rf"\[(?<!\]\[)({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
     ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
     ("link:", rf"link:(?<!\wlink:)([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
-    ("[", rf"(h(?<![A-Za-z_(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d{{1,3}}\])({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
+    ("://", rf"(h(?<![A-Za-z_(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d{{1,3}}\])({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
     ('":', rf'"(?:\([\w -]{{1,80}}\))?([^"\n]{{0,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
     ("`_", rf"`((?:[^`<]|<(?=\s)){{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
     ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
@@ -77,7 +77,7 @@ BLOCKS = rules(
     *((f"\nh{n}", rf"^h{n}(?:\([^()\n]{{0,300}}\))?\. ", "#" * n + " ") for n in range(1, 7)),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("'''", r"'''(?=[^\s'])([^'\n]{1,3000})'''", r"\1"),  # MediaWiki
-    ("''", r"^[ \t]*''(?=[^\s'])((?:[^'\n]|'(?!')){1,60000})''[ \t]*$", r"\1"),  # a line in MediaWiki; within a line, these may be quotes
+    ("\n''", r"^[ \t]*''(?=[^\s'])((?:[^'\n]|'(?!')){1,60000})''[ \t]*$", r"\1"),  # a line in MediaWiki; within a line, these may be quotes
     ("{anchor:", r"\\([(){}\[\]!*_^~|+-])", r"\1"),  # Jira
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
     ("\nbq. ", r"^bq\. ", ""),  # Jira
@@ -120,9 +120,9 @@ EMPHASIS = (
 PARAGRAPH = "\n\n"
 #: Characters that are left out when a text is searched for the signs of markup, and those of lines without markup.
 ORDINARY = (string.ascii_letters + string.digits + " ,.;()").encode()
-PROSE = ORDINARY + b"-'\"/?:!&%$^_}]" + bytes(range(0x80, 0x100))
+PROSE = ORDINARY + b"-'\"/?:!&%$^_}]+=>*@~" + bytes(range(0x80, 0x100))
 #: Signs of markup that consist of the signs of prose.
-SIGNS_OF_PROSE = ("''", "%%", '":')
+SIGNS_OF_PROSE = ("''", "%%", '":', "~/")
 
 
 def as_markdown(text: str) -> str:
@@ -130,30 +130,41 @@ def as_markdown(text: str) -> str:
     if "<" in text and OPENING_TAG.search(text):
         addresses: list[str] = []
         text = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
-    lines = text.split("\n")
-    if not any(sign in text for sign in SIGNS_OF_PROSE):
-        lines = list(filter(may_have_markup, lines))
-    marked = "\n".join(["", *lines])
-    signs = signs_in(marked)
-    for sign, left, pattern, replacement in RULES:
-        if left in signs and sign in marked:
+    lines = lines_with_markup(text)
+    marked = b"\n".join([b"", *lines])
+    beginnings = b"".join([b"\n" + line.lstrip()[:LONGEST_SIGN] for line in lines])
+    signs = marked.translate(None, ORDINARY)
+    present = {
+        sign
+        for sign, (pattern, bare) in SIGNS.items()
+        if bare in signs and pattern.search(beginnings if sign[0] == "\n" else marked)
+    }
+    for sign, pattern, replacement in RULES:
+        if sign in present:
             text = pattern.sub(with_line_breaks(replacement), text)
     return without_entities(text)
 
 
-def may_have_markup(line: str) -> bool:
-    """Return whether a line has a sign of markup, or begins unlike prose."""
-    return not (line[:1].isalnum() and line[1:3].isalnum()) or bool(signs_in(line, PROSE))
+def lines_with_markup(text: str) -> list[bytes]:
+    """Return the lines that have a sign of markup, or begin unlike English prose."""
+    whole = text.encode(errors="replace")
+    signs = [SIGNS[sign][0] for sign in SIGNS_OF_PROSE if SIGNS[sign][0].search(whole)]
+    return [
+        line
+        for line in whole.split(b"\n")
+        if not (line[:1].isalnum() and line[1:3].isalnum())
+        or line.translate(None, PROSE)
+        or any(sign.search(line) for sign in signs)
+    ]
 
 
-def signs_in(text: str, ordinary: bytes = ORDINARY) -> bytes:
-    """Return a text without ordinary characters, which is much faster to search."""
-    return text.encode(errors="replace").translate(None, ordinary)
-
-
-RULES = tuple(
-    (sign, signs_in(sign), pattern, written) for sign, pattern, written in (*IMAGES, *LINKS, *BLOCKS)
-)
+RULES = (*IMAGES, *LINKS, *BLOCKS)
+#: The signs of the rules, and each without ordinary characters: a text without these is much faster to search.
+SIGNS = {
+    sign: (re.compile(re.escape(sign).encode()), sign.encode().translate(None, ORDINARY))
+    for sign in (*SIGNS_OF_PROSE, *(sign for sign, _, _ in RULES))
+}
+LONGEST_SIGN = max(map(len, SIGNS))
 
 
 def with_line_breaks(replacement: str) -> Callable[[re.Match[str]], str]:

@@ -34,6 +34,7 @@ NUMBER_BEFORE = re.compile(r"#?\d{1,4}[.):]?\s+")
 POINTS_BEHIND = re.compile(r"\s*\((\d[\d,.]*[kK]?) (?:points?|(?:up)?votes?|likes?)\)$")
 ABSTRACT_LABEL = re.compile(r"[*_]{0,2}Abstract[*_]{0,2}[:.]?\s+[*_]{0,2}(?=[A-Z])")
 WORDS_OF_NAME = 9
+LONGEST_NAME, LONGEST_NAMES = 200, 4_000  #: characters
 LONG_PARAGRAPH = 200
 LONGEST_SUMMARY = 400  #: a shorter abstract on a page of trending papers is an AI summary; in characters
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
@@ -262,8 +263,9 @@ def take_names(
     rest = []
     for index, passage in texts:
         text = passage.text.strip("/ ")  # italics in some wikis
-        separators = sum(map(text.count, ",;·"))
-        may_name = text.count(" ") < WORDS_OF_NAME * (1 + separators) and len(text) < 4000
+        may_name = len(text) < LONGEST_NAMES and all(
+            part.count(" ") < WORDS_OF_NAME * (1 + sum(map(part.count, ",;·"))) for part in (text[:400], text)
+        )
         names = field_parsing.person_names(text) if may_name else ()
         if not draft.authors and len(names) > 1:
             draft.authors = names
@@ -284,8 +286,10 @@ def take_names(
 
 def names_person(passage: Passage) -> bool:
     """Return whether a passage is the name of a person, not that of an organisation with a profile."""
-    return field_parsing.is_person_name(passage.text.strip(" ,&/")) and not any(
-        profile_name_in(link.url) for link in passage.links
+    return (
+        len(passage.text) < LONGEST_NAME
+        and field_parsing.is_person_name(passage.text.strip(" ,&/"))
+        and not any(profile_name_in(link.url) for link in passage.links)
     )
 
 

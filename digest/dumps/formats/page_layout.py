@@ -41,6 +41,8 @@ MIS_DECODED = re.compile("â€¢|Â·")
 
 def urls_in(text: str) -> tuple[str, ...]:
     """Return the URLs in `text` in order, without trailing punctuation."""
+    if "://" not in text:
+        return ()
     found = (url.rstrip(URL_TRAILING_SIGNS) for url in URL.findall(text))
     return tuple(dict.fromkeys(url for url in found if url.partition("://")[2]))
 

@@ -139,9 +139,9 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 def writes_addresses_after_texts(text: str) -> bool:
     """Return whether the copying tool wrote the address of each link after the link's text."""
-    if "](" in text and text.count("](") > text.count("]()"):
+    if "]" in text and text.count("](") > text.count("]()"):
         return False
-    addressed = "\n".join(line for line in text.split("\n") if "/" in line or "%" in line)
+    addressed = "\n".join([line for line in text.split("\n") if "/" in line])
     if not any(sign in addressed for sign in PAPERS_ADDRESSES):
         return False
     found = [one[0] for one in TRAILING_ADDRESS.finditer(text)]
@@ -176,7 +176,7 @@ def with_bracketed_links(lines: Sequence[str]) -> list[str]:
 
 def escaped_signs(text: str) -> str:
     """Return the characters that the copying tool always escapes with a backslash."""
-    if "\\" not in text or not ("](" in text or "\n#" in text or text[:1] == "#"):
+    if "\\" not in text or not (("]" in text and "](" in text) or "\n#" in text or text[:1] == "#"):
         return ""
     text = ATTRIBUTES.sub("", text)
     always = "".join(

@@ -177,7 +177,7 @@ def split_passages(lines: Sequence[PageLine], wrapping: Wrapping) -> Iterator[Pa
             yield Passage(first=index, last=index, number=line.number, fault=line.fault)
             continue
         cleaned = QUOTE.sub("", line.text, count=1) if line.text.startswith(">") else line.text
-        cleaned = CHECKBOX.sub("", cleaned, count=1) if not text else cleaned
+        cleaned = cleaned if text or cleaned[:1].isalnum() else CHECKBOX.sub("", cleaned, count=1)
         if not cleaned:
             if line.links:
                 yield Passage(first=index, last=index, number=line.number, links=line.links, is_site=True)
@@ -227,18 +227,18 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
 
 def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]:  # noqa: PLR0911, PLR0912  (one return for each kind)
     """Return the passages on a line that is not prose."""
+    names = labelled_authors(text) if len(text) > LONG_LINE else ()
+    if not names and (len(text) > LONG_LINE or is_plain(text)):
+        return ()
     base = Passage(
         first=index, last=index, number=line.number, links=line.links, images=line.images, text=text
     )
-    if len(text) > LONG_LINE:
-        long_names = labelled_authors(text)
-        return (replace(base, text=", ".join(long_names), label="authors"),) if long_names else ()
+    if names:
+        return (replace(base, text=", ".join(names), label="authors"),)
     if HEADING.match(text):
         return (replace(base, is_site=True),) if is_navigation(HEADING.sub("", text)) else ()
     if submitter := SUBMITTER.fullmatch(text):
         return (replace(base, is_submitter=True, text=submitter["name"] or ""),)
-    if is_plain(text):
-        return ()
     bare = LIST_MARK.sub("", text, count=1)
     if is_navigation(text) or (bare != text and is_navigation(bare)) or ID_LINE_END.fullmatch(text):
         return (replace(base, is_site=True),)
@@ -250,7 +250,7 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
         return replace(base, found=tuple(others), links=line.links[:-1]), replace(
             base, found=(last,), links=line.links[-1:]
         )
-    if len(names := labelled_authors(text)) > 0:
+    if names := labelled_authors(text):
         return (replace(base, text=", ".join(names), label="authors"),)
     if (named := ID_LINE.fullmatch(text)) is not None:
         link = PageLink(label="", url=f"https://arxiv.org/abs/{named[1]}", first=index, last=index)

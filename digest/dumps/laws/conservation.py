@@ -17,24 +17,25 @@ from digest.papers.paper_record import Record
 Address = tuple[str, str]  #: (scheme, id)
 
 ARXIV_ID = rb"(?P<arxiv>\d{4}\.\d{4,5}|[a-z-]{2,16}(?:\.[A-Z]{2})?/\d{7})"
-#: Addresses of papers. Each pattern begins with fixed letters, for which the search is fast.
+#: Addresses of papers. Each pattern begins with fixed and rare letters, for which the search is fast.
 ADDRESSES = tuple(
     re.compile(pattern)
     for pattern in (
-        rb"rxiv\.org/(?:abs|pdf|html|format)/" + ARXIV_ID,
+        rb"xiv\.org/(?<=r.{8})(?:abs|pdf|html|format)/" + ARXIV_ID,
         rb"Xiv:\s?" + ARXIV_ID,
         rb"/papers/" + ARXIV_ID,
-        rb"10\.(?P<doi>\d{4,9}/[^\s\"'<>&;,|\\\]}*`?#]+)",
+        rb"(?P<doi>10\.\d{4,9}/[^\s\"'<>&;,|\\\]}*`?#]+)",
         rb"pubmed(?:\.ncbi\.nlm\.nih\.gov)?/(?P<pmid>\d{4,9})",
         rb"PMID[-: ]{1,3}(?P<pmid>\d{4,9})",
-        rb"aclanthology\.org/(?P<acl>[A-Z]\d\d-\d{4}|\d{4}\.[a-z0-9_]+-[a-z0-9_]+\.[1-9]\d{0,4})",
-        rb"openreview\.net/(?:forum|pdf)\?id=(?P<openreview>[\w-]{8,12})",
+        rb"gy\.org/(?<=aclantholo.{7})(?P<acl>[A-Z]\d\d-\d{4}|\d{4}\.[a-z0-9_]+-[a-z0-9_]+\.[1-9]\d{0,4})",
+        rb"view\.net/(?<=openre.{9})(?:forum|pdf)\?id=(?P<openreview>[\w-]{8,12})",
     )
 )
 #: What a publisher adds to the DOI in an address.
 DOI_ENDING = re.compile(r"(?:v\d{1,2})?(?:[./](?:full|abstract|pdf|html|meta|epub|short)(?:-text)?)*[.:/]*$")
 DOI_STOP = re.compile(r"[<>&;,|\"'\s\\\]}*`?#]")
-ARXIV_DOI = "48550/arxiv."
+ARXIV_DOI = "10.48550/arxiv."
+ESCAPED_SLASH = re.compile(rb"\\/")
 #: Lists of the works to which a paper refers: `"references": [`, `<ReferenceList>`, a tag of Web of Science.
 REFERENCES = re.compile(
     rb'"[\w-]{0,12}(?:[Rr]efer|citing|cited|citations|[Rr]elat)[\w-]{0,16}"\s{0,9}:\s{0,9}(?=[\[{])'
@@ -73,26 +74,19 @@ class Tally:
     first_line: int = 0  #: the line of the first paper
     without_ids: int = 0  #: number of papers without an id
     has_last_id: bool = False  #: whether the last paper has an id
-    addresses: set[Address] = field(default_factory=set)
+    ids: set[Address] = field(default_factory=set)  #: as they were read
+    texts: list[str] = field(default_factory=list)  #: in which other addresses may stand
 
     def count(self, record: Record) -> None:
-        """Count a record with its ids and the addresses in its texts."""
+        """Count a record, and keep its ids and texts."""
         self.papers += 1
         self.first_line = self.first_line or record.line
         self.without_ids += not record.ids
         self.has_last_id = bool(record.ids)
         self.characters += len(record.title) + len(record.abstract)
         if self.characters < MAX_BYTES:
-            self.addresses |= addresses_of(record)
-
-
-def addresses_of(record: Record) -> set[Address]:
-    """Return the addresses of papers among the ids and in the texts of a record."""
-    found = {normalised(scheme, value.removeprefix("10.")) for scheme, value in record.ids.items()}
-    texts = " ".join((record.abstract, record.title, record.comment, record.journal, *record.urls))
-    if "/" in texts or "Xiv:" in texts or "PMID" in texts:
-        found |= addresses_in(texts.encode(errors="replace")).keys()
-    return found
+            self.ids.update(record.ids.items())
+            self.texts += (record.abstract, record.title, record.comment, record.journal, *record.urls)
 
 
 def addresses_in(content: bytes) -> dict[Address, int]:
@@ -125,7 +119,8 @@ def losses(reading: DumpReading, tally: Tally) -> Items:
     """Yield a remark on lost papers, and on a page most of whose text was not used."""
     content = reading.source.rewind().read(MAX_BYTES)
     is_text = reading.format in TEXT_FORMATS
-    yield from lost_addresses(content, tally, is_text=is_text)
+    if is_text or tally.rejected or tally.without_ids or not tally.papers:
+        yield from lost_addresses(content, tally, is_text=is_text)
     if len(content) < MAX_BYTES:
         yield from lost_entries(content, reading.format, tally)
         if is_text and reading.format != "html" and not tally.has_faulty_lines:
@@ -136,11 +131,16 @@ def losses(reading: DumpReading, tally: Tally) -> Items:
 def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
     """Yield a remark if addresses of papers stand in the file that no record has.
 
-    In a structured file, a paper may have several addresses: only papers without any address can be lost.
+    In a structured file, a paper may have several addresses: only entries that were rejected or that have no id
+    can be lost.
     """
-    content = content.replace(b"\\/", b"/")
+    content = ESCAPED_SLASH.sub(b"/", content)
     there = addresses_in(content)
-    lost = {address: offset for address, offset in there.items() if address not in tally.addresses}
+    lost = {address: offset for address, offset in there.items() if address not in tally.ids}
+    if lost:
+        named = set(addresses_in(" ".join(tally.texts).encode(errors="replace")))
+        named |= {normalised(scheme, name) for scheme, name in tally.ids}
+        lost = {address: offset for address, offset in lost.items() if address not in named}
     if lost and not is_text:
         skipped = list(reference_lists(content))
         begins = [begin for begin, _ in skipped]
@@ -162,7 +162,7 @@ def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
     yield RecordProblem(
         line=line,
         reason=f"{plurals.count(missing + known, 'address', 'addresses')} of papers stand in the file, but only {known:,} "
-        f"{'was' if known == 1 else 'were'} read; the first that was not is on line {line}: {address[0]} {'10.' * (address[0] == 'doi')}{address[1]}",
+        f"{'was' if known == 1 else 'were'} read; the first that was not is on line {line}: {address[0]} {address[1]}",
         is_remark=True,
         is_doubt=(missing > MAX_LOSS * total and (is_text or missing > 1 or total < MIN_SMALL)) or is_shifted,
     )

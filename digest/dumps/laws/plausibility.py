@@ -26,11 +26,13 @@ MARKUP = re.compile(
     r"\barXiv:\s?\d{4}\.\d{4}|^[.\\@=|~^]\w|\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
     re.IGNORECASE,
 )
-PLAIN_TITLE = re.compile(r"[^\W\d_][^\d\[\](){}<>*=#&\\/·|_]{0,349}")
+#: A text without a sign of markup or of an address; to match it is much faster than to search for each of them.
+NO_MARKUP = re.compile(r"[^\[\]*<>=#&\\/@|~^.]*")
 ADDRESS = re.compile(r"(?:https?:/|www\.|link:)\S", re.IGNORECASE)
+LONGEST_DATE = 32  #: characters, with signs behind it
 COUNT_OR_DATE_AT_END = re.compile(
-    rf"\b(?:{MONTHS} \d{{1,2}}, (?:19|20)\d\d|\d{{1,2}} {MONTHS} (?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d"
-    r"|\d[\d,.]*k? (?:authors?|comments?|upvotes?|stars|likes))\W*$",
+    rf"\b(?:(?=[JFMASOND]){MONTHS} \d{{1,2}}, (?:19|20)\d\d|(?=\d)(?:\d{{1,2}} {MONTHS} (?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d"
+    r"|\d[\d,.]*k? (?:authors?|comments?|upvotes?|stars|likes)))\W*$",
     re.IGNORECASE,
 )
 CUT = re.compile(r"[(\[](?:19|20)\d\d[)\]]\s*[,.:]\s*\S.{0,40}$|[(\[{]\s*$")
@@ -40,6 +42,11 @@ NO_TITLE = re.compile(
     r"|(?:(?:IEEE|ACM|AAAI|USENIX|IFIP|\d+th|The|Annual|European|International|Joint)[ /]){1,5}(?:Conference|Symposium|Workshop) on .{3,90}"
     r"|\W*(?i:paper|pdf|code|project(?: page)?|arxiv|abs|link|website|home ?page|abstract|authors?|share on .{0,30}|submitted by .*)\W*"
 )
+#: How a title or an abstract ends that has text of the page at its end; or it has a middle dot.
+PAGE_ENDINGS = (
+    "comment", "comments", "upvote", "upvotes", "arXiv", "PDF", "Code", "Paper", "Project", "Website", "Video", "Slides",
+    "HTML", "BibTeX",
+)  # fmt: skip
 PAGE_TEXT = re.compile(
     r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$|\d (?:comments?|upvotes?)$"
     r"|(?:\s(?:arXiv|PDF|Code|Paper|Project|Website|Video|Slides|HTML|BibTeX)){2,}$"
@@ -51,7 +58,11 @@ NO_NAME = re.compile(
     r";| and |&|%|\bet\.? al\b|,[^,]*,[^,]*,|\d authors?\b|^\[|\]$|['\"],|^\W*\d*\W*$|^(?:nan|null|none|n/a)$|[<>]|https?:",
     re.IGNORECASE,
 )
-
+#: Names without such a sign or word are not searched for the others.
+NO_SIGN = re.compile(r"[^;&%,<>\[\]'\":]*")
+NO_NAME_WORDS = frozenset(
+    ("and", "al", "al.", "et.al", "et.al.", "author", "authors", "nan", "null", "none", "n/a")
+)
 
 KeyedRecord = tuple[str, Record]  #: the key of a record's title, and the record
 
@@ -109,27 +120,29 @@ def examples(wrong: Sequence[Record]) -> str:
     )
 
 
-def is_plain(title: str) -> bool:
-    """Return whether a title has nothing but words, which no law on markup, dates and counts could find fault with."""
-    return PLAIN_TITLE.fullmatch(title) is not None and "www." not in title and "link:" not in title
-
-
 def has_markup(paper: Record) -> bool:
     """Return whether a title has markup or an address."""
-    return not is_plain(paper.title) and bool(MARKUP.search(paper.title) or ADDRESS.search(paper.title))
+    title = paper.title
+    is_plain = NO_MARKUP.fullmatch(title) and "link:" not in title and "xiv:" not in title.casefold()
+    return not is_plain and bool(MARKUP.search(title) or ADDRESS.search(title))
 
 
 def ends_wrong(paper: Record) -> bool:
     """Return whether a title ends in a date or a count, or within a bracket."""
     title = paper.title
-    return not is_plain(title) and bool(
-        COUNT_OR_DATE_AT_END.search(title)
-        or CUT.search(title)
+    return bool(
+        len(title) > LONGEST_TITLE
         or title.count("[") > title.count("]")
         or title.count("(") > title.count(")")
-        or len(title) > LONGEST_TITLE
-        or PAGE_TEXT.search(title)
+        or has_page_text(title)
+        or (("[" in title or "(" in title or "{" in title) and CUT.search(title))
+        or COUNT_OR_DATE_AT_END.search(title, max(0, len(title) - LONGEST_DATE))
     )
+
+
+def has_page_text(text: str) -> bool:
+    """Return whether a text has what a page prints beside titles and abstracts."""
+    return ("·" in text or text.endswith(PAGE_ENDINGS)) and PAGE_TEXT.search(text) is not None
 
 
 def is_no_title(paper: Record) -> bool:
@@ -155,17 +168,24 @@ def is_no_abstract(paper: Record) -> bool:
     return is_short or (0 < len(text) <= LONGEST_TITLE and title_key(text) == title_key(paper.title))
 
 
-def has_page_text(paper: Record) -> bool:
+def is_marked_abstract(paper: Record) -> bool:
     """Return whether an abstract has markup, or ends in what a page prints beside it."""
     text = paper.abstract
-    is_marked = ("<" in text or "&" in text or "](" in text or "\\" in text) and TEXT_MARKUP.search(text)
-    return bool(is_marked or (text[-1:] not in ".!?" and PAGE_TEXT.search(text[-60:])))
+    is_marked = ("<" in text or "&" in text or "]" in text or "\\" in text) and TEXT_MARKUP.search(text)
+    return bool(is_marked or (text[-1:] not in ".!?" and has_page_text(text[-60:])))
 
 
 def has_no_authors(paper: Record) -> bool:
     """Return whether an author is a list, a number or another text, or too many authors are named."""
-    is_surplus = paper.n_authors is not None and len(paper.authors) > paper.n_authors
-    return is_surplus or any(map(NO_NAME.search, paper.authors))
+    if paper.n_authors is not None and len(paper.authors) > paper.n_authors:
+        return True
+    whole = "\n".join(paper.authors)
+    is_plain = (
+        NO_SIGN.fullmatch(whole)
+        and NO_NAME_WORDS.isdisjoint(whole.casefold().split())
+        and all(name[:1].isalpha() for name in paper.authors)
+    )
+    return not is_plain and any(map(NO_NAME.search, paper.authors))
 
 
 def repeated_titles(keyed: Sequence[KeyedRecord]) -> Iterator[Record]:
@@ -256,6 +276,6 @@ LAWS = (
     Law("have a title that is the name of a person, a venue or a button", is_no_title, 0.05, 1),
     Law("have a title that is the names of two people", may_be_two_people, 0.3),
     Law("have a text that is not an abstract", is_no_abstract),
-    Law("have an abstract with markup or parts of the page", has_page_text),
+    Law("have an abstract with markup or parts of the page", is_marked_abstract),
     Law("name authors who are not people, or more than they count", has_no_authors, 0.05, 1),
 )
