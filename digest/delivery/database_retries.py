@@ -26,9 +26,9 @@ GIVEN_UP = "The database did not become available in time."
 class Try:
     """One attempt to run a block, and the database error that it raised, if any."""
 
-    def __init__(self, error: DBAPIError | None = None, *, is_retry: bool = False):
+    def __init__(self, *, is_retry: bool = False):
         self.is_retry = is_retry  #: whether an earlier try failed; its commit may have succeeded
-        self.error = error
+        self.error: DBAPIError | None = None
 
     def __enter__(self) -> Try:
         return self
@@ -46,18 +46,15 @@ def tries(
     description: str,
     deadline: float,
     is_stopping: Callable[[], bool],
-    lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
     """Yield a `Try` for each attempt to commit a block; retry while the database is unreachable, busy or full.
 
-    Each try uses a new connection. `lost` is the error of an attempt that the caller made before, if any.
+    Each try uses a new connection.
     Raises the last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`
     returns True. The block must be safe to run again after a commit whose reply was lost.
     """
     pause, lost_at = FIRST_PAUSE, 0.0
-    one = Try(lost)
-    if lost is None:
-        yield one
+    yield (one := Try())
     while one.error:
         session.invalidate()
         if not lost_at:

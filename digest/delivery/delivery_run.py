@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Lane
-from digest.delivery import outbox, worker_loop
+from digest.delivery import worker_loop
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext
-from digest.delivery.send_policy import SendPolicy
+from digest.delivery.next_window import DeliveryRun
 from digest.delivery.transports.transport import Transport
 from digest.letters.dkim_signing import Signer
 from digest.letters.templates import Templates
@@ -21,6 +21,9 @@ from digest.process.caches import Caches
 from digest.site.site_profile import Site
 
 __all__ = ["DeliveryReport", "deliver"]
+
+
+UNLIMITED = SendLimits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +51,7 @@ def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the 
     transport: Transport,
     clock: Callable[[], datetime],
     signers: Sequence[Signer] = (),
-    limits: SendLimits = worker_loop.UNLIMITED,
+    limits: SendLimits = UNLIMITED,
     lane: Lane | None = None,
     window: int = 50,
     limit: int | None = None,
@@ -60,18 +63,18 @@ def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the 
     """Deliver due letters, confirmations and other prompt letters first, until none is left or no server responds.
 
     A crash leaves at most one window in doubt. A `window` of 1 leaves at most one letter in doubt, and costs
-    one or two more commits per message. If the database becomes unavailable while a window is being sent, the
+    two commits per message. If the database becomes unavailable while a window is being sent, the
     run waits for it for up to five minutes. `limit` is the maximum number of deliveries to claim. No further
     window begins after `max_time`, or when `is_stopping` returns True. With `sleep`, the run itself waits for
     tokens of a rate limit, up to `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are
     requeued.
     """
-    worker = worker_loop.Worker(
-        outbox=outbox.open_outbox(session),
+    run = DeliveryRun(
+        session=session,
         context=RenderContext(site=site, templates=templates, signers=signers),
         caches=caches,
         transport=transport,
-        policy=SendPolicy(session=session, rules=limits, can_wait=sleep is not None),
+        rules=limits,
         clock=clock,
         sleep=sleep,
         is_stopping=is_stopping,
@@ -81,7 +84,6 @@ def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the 
         limit=limit,
         ends_at=None if max_time is None else clock() + max_time,
     )
-    if limits.stop_thresholds:
-        worker.policy.check_thresholds(clock())
-    worker_loop.converse(worker)
-    return DeliveryReport(**worker.tally)
+    worker_loop.check_thresholds(run)
+    worker_loop.deliver_due(run)
+    return DeliveryReport(**{name: run.tally[name] for name in DeliveryReport.__slots__})

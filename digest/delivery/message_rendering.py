@@ -12,7 +12,7 @@ from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
 from digest.bounces import suppressions
-from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
+from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState, may_reach_suppressed
 from digest.delivery.transports.transport import Message
 from digest.editions.compose import Digest
 from digest.letters import headers, letter_rendering, mime, personalization
@@ -51,7 +51,9 @@ class RenderedDelivery(Struct, frozen=True, kw_only=True):
 
 
 def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> RenderedDelivery | None:
-    """Return the message of a delivery; if it cannot be rendered, log the reason and return None."""
+    """Return the message of a delivery, or None if its address was erased or it cannot be rendered, which is logged."""
+    if delivery.email is None:
+        return None
     recipient = context.recipients.get(delivery.subscriber_id or 0)
     message_id = delivery.message_id or links.message_id(context.site, delivery.identity)
     try:
@@ -67,7 +69,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
         message=Message(
             delivery_id=delivery.id,
             sender=links.envelope_sender(context.site, delivery.id),
-            recipient=delivery.email or "",
+            recipient=delivery.email,
             content=sign_message(content, signers, dated_at=delivery.dated_at),
             may_have_dots=False,  # quoted-printable encodes leading dots as =2E (letters.mime)
         ),
@@ -76,7 +78,8 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
             message_id=message_id,
             content_hash=xxh3_128_hexdigest(content),
             recipient_version=context.versions.get(delivery.subscriber_id or 0, ""),
-            address_hash=suppressions.address_hmac(context.site, delivery.email or ""),
+            address_hash=suppressions.address_hmac(context.site, delivery.email),
+            lifts_suppression=may_reach_suppressed(delivery),
         ),
     )
 

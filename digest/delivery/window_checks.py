@@ -1,146 +1,81 @@
-"""Check each letter of a window individually before it is sent.
-
-Letters that must not be sent are settled, and letters that must wait are requeued; the others may be sent.
-Only letters that the fast path does not handle are checked here.
-"""
+"""Decide what becomes of the letters of a window that are not sent: each ends, or is requeued."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from msgspec.structs import replace
+from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox
+from digest.delivery import outbox, shown
 from digest.delivery.limits.decisions import Wait
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import ClaimedDelivery, Outbox, RecipientState
-from digest.delivery.send_policy import SendPolicy
-from digest.delivery.settlement import end_unsent
-from digest.delivery.steps import Letter
+from digest.delivery.outbox import ClaimedDelivery, Ending, RecipientState
 from digest.site.site_profile import Site
 
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedWindow:
-    """The letters of a window that may be sent, and the results of the others."""
-
-    sendable: Mapping[int, RenderedDelivery]
-    short: Mapping[int, Wait]  #: waits of letters that we hold until they get tokens, by delivery id
-    tally: Counter[str]  #: number of settled and requeued deliveries by result
+#: A delivery and its rendered letter; None if the letter cannot be rendered or has no address.
+Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class WindowCheck:
-    """Checks the letters of one window individually."""
+def end_unsent(session: Session, endings: Sequence[Ending], *, lease: str, now: datetime) -> Counter[str]:
+    """End or requeue letters that were not sent; return the number of letters that we held with each result.
 
-    outbox: Outbox
-    site: Site
-    policy: SendPolicy
-    lease: str
-    now: datetime
-
-    def check(self, window: Sequence[Letter]) -> CheckedWindow:
-        """Settle or requeue the letters that may not be sent now, and reserve tokens for the others."""
-        session = self.outbox.session
-        known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
-        listed, suppressed = self.suppressed([delivery for delivery, _ in window])
-        sendable, again, tally = dict[int, RenderedDelivery](), dict[int, Wait](), Counter[str]()
-        for delivery, rendered in window:
-            recipient, version = known.get(delivery.subscriber_id or 0, (None, ""))
-            is_suppressed = delivery.id in suppressed
-            ending = reason_to_end(delivery, rendered, recipient, is_suppressed=is_suppressed, now=self.now)
-            if ending:
-                was = DeliveryState.CLAIMED
-                tally[ending[0]] += end_unsent(self.outbox, delivery, *ending, was=was, now=self.now)
-            elif rendered and rendered.recipient == recipient:
-                sendable[delivery.id] = as_checked(rendered, version, may_be_suppressed=delivery.id in listed)
-            else:  # the recipient's settings have changed, so the letter is rendered again
-                again[delivery.id] = Wait(self.now, "")
-        postpone(self.outbox, again, lease=self.lease)
-        return self.reserve(sendable, tally)
-
-    def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the ids of deliveries to suppressed addresses, and the ids of those that must not be sent.
-
-        A confirmation that lets the owner lift the suppression may be sent.
-        """
-        emails = {delivery.email for delivery in window if delivery.email}
-        suppressed = suppressions.find_suppressed(self.outbox.session, self.site, emails)
-        found = [delivery for delivery in window if delivery.email in suppressed]
-        confirmations = [delivery for delivery in found if outbox.may_reach_suppressed(delivery)]
-        emails = {delivery.email for delivery in confirmations if delivery.email}
-        permanent = suppressions.find_suppressed(self.outbox.session, self.site, emails, permanently=True)
-        listed = {each.id for each in found}
-        return listed, listed - {each.id for each in confirmations if each.email not in permanent}
-
-    def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Requeue the letters that must wait, and take tokens for the others; return the result of the check.
-
-        Alarm letters never wait.
-        """
-        emails = {
-            number: each.delivery.email or ""
-            for number, each in sendable.items()
-            if each.delivery.letter != "alarm"
-        }
-        tried = {number for number, each in sendable.items() if each.delivery.attempts}
-        held = self.policy.reserve(emails, lease=self.lease, now=self.now, tried=tried)
-        waits, short, servers = held.waits, held.short, held.servers
-        postpone(self.outbox, waits, lease=self.lease)
-        left = {
-            number: through_server(each, servers.get(number))
-            for number, each in sendable.items()
-            if number not in waits and number not in short
-        }
-        return CheckedWindow(sendable=left, short=short, tally=tally + Counter(deferred=len(waits)))
-
-
-def as_checked(letter: RenderedDelivery, version: str, *, may_be_suppressed: bool) -> RenderedDelivery:
-    """Return the letter with an intent that is blocked if the recipient changes after this check."""
-    address = "" if may_be_suppressed else letter.intent.address_hash
-    return replace(letter, intent=replace(letter.intent, recipient_version=version, address_hash=address))
-
-
-def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDelivery:
-    """Return the letter assigned to the server whose tokens were reserved for it."""
-    return letter if server is None else replace(letter, message=replace(letter.message, server=server))
-
-
-def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
-    """Return the letters whose own data does not block them; the outbox checks the other conditions."""
-    return {
-        delivery.id: rendered
-        for delivery, rendered in window
-        if rendered
-        and rendered.recipient
-        and delivery.letter != "alarm"
-        and (delivery.email or "").isprintable()
-        and not reason_to_end(delivery, rendered, rendered.recipient, is_suppressed=False, now=now)
-    }
-
-
-def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
-    """Requeue the letters that must wait, without using up an attempt.
-
-    Letters with the same wait are requeued in one statement.
+    Unless a letter is stuck, its papers may be sent again, because the reader cannot have seen them.
     """
-    ids_by_wait: dict[Wait, list[int]] = {}
-    for number, wait in waits.items():
-        ids_by_wait.setdefault(wait, []).append(number)
-    for wait, numbers in ids_by_wait.items():
-        box.release(
-            numbers,
-            wait.reason,
-            from_state=DeliveryState.CLAIMED,
-            lease=lease,
-            due_at=wait.until,
-            counts_as_attempt=False,
-        )
+    if not endings:
+        return Counter()
+    held = outbox.settle(session, endings, was=DeliveryState.CLAIMED, lease=lease, now=now)
+    done = [each for each in endings if each.id in held]
+    waiting = [each for each in done if each.due_at and each.due_at > now]
+    ended = [each for each in done if each.state is not DeliveryState.QUEUED]
+    if unseen := [each.id for each in ended if each.state is not DeliveryState.STUCK]:
+        shown.release(session, unseen)
+    return Counter(deferred=len(waiting)) + Counter(str(each.state) for each in ended)
+
+
+def requeued(number: int, wait: Wait) -> Ending:
+    """Return that a letter waits in the queue, without using up an attempt."""
+    return Ending(
+        id=number, state=DeliveryState.QUEUED, reason=wait.reason, due_at=wait.until, was_tried=False
+    )
+
+
+def endings_of_blocked(
+    session: Session, site: Site, letters: Sequence[Letter], *, now: datetime
+) -> Iterator[Ending]:
+    """Yield what becomes of letters that may not be sent.
+
+    A letter ends, or is queued to be rendered again, because its recipient's settings have changed.
+    """
+    if not letters:
+        return
+    deliveries = [delivery for delivery, _ in letters]
+    recipients = outbox.load_recipients_with_versions(session, (each.subscriber_id for each in deliveries))
+    suppressed = suppressed_ids(session, site, deliveries)
+    for delivery, rendered in letters:
+        recipient, _ = recipients.get(delivery.subscriber_id or 0, (None, ""))
+        is_suppressed = delivery.id in suppressed
+        if end := reason_to_end(delivery, rendered, recipient, is_suppressed=is_suppressed, now=now):
+            yield Ending(id=delivery.id, state=end[0], reason=end[1])
+        else:
+            yield requeued(delivery.id, Wait(now, ""))
+
+
+def suppressed_ids(session: Session, site: Site, deliveries: Sequence[ClaimedDelivery]) -> set[int]:
+    """Return the ids of the letters to suppressed addresses.
+
+    A confirmation that lets the owner of an address lift its suppression counts only if the owner cannot lift it.
+    """
+    ids = set[int]()
+    for lifts in (False, True):
+        emails = {each.id: each.email for each in deliveries if outbox.may_reach_suppressed(each) is lifts}
+        known = {email for email in emails.values() if email}
+        suppressed = suppressions.find_suppressed(session, site, known, permanently=lifts)
+        ids |= {number for number, email in emails.items() if email in suppressed}
+    return ids
 
 
 def reason_to_end(

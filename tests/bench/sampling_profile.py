@@ -39,12 +39,11 @@ STEPS: dict[str, dict[str, str]] = {
     "digest.publishing.chunk_of_digests": {"decide_and_write": "write", "publish_chunk": "commit"},
     "digest.delivery.worker_loop": {
         "claim": "claim",
-        "release": "claim",
-        "load": "load context",
-        "intend": "intend",
+        "give_back": "claim",
+        "check_and_intend": "intend",
         "settle": "settle",
-        "flush": "settle",
     },
+    "digest.delivery.next_window": {"load": "load context"},
     "digest.delivery.message_rendering": {"render_delivery": "render letters"},
     "digest.delivery.transports.smtp": {"send": "talk SMTP"},
     "digest.delivery.transports.smtp_socket": {

@@ -38,6 +38,7 @@ from digest.site.site_profile import Site
 from tests.bench import process_usage, sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
+from tests.support import endings
 from tests.support.mail_sink import run_mail_sink
 from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import postgres
@@ -242,7 +243,7 @@ def send_without_ledger(
 
     They are sent twice, because the first time fills the caches. Garbage collection is paused, as in a run.
     """
-    claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
+    claimed = outbox.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
     render_context = rendering_inputs.load_context(
         session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}, caches=CACHES
     )
@@ -291,7 +292,7 @@ def ledger(engine: Engine, count: int, window: int) -> float:
             )  # fmt: skip
         session.commit()
         began = time.perf_counter()
-        while batch := outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=window * 10):
+        while batch := outbox.claim(session, lane=Lane.PROMPT, now=now, limit=window * 10):
             session.commit()
             for start in range(0, len(batch), window):
                 send_window(session, batch[start : start + window], now)
@@ -302,15 +303,14 @@ def send_window(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
     outbox.load_recipients_with_versions(session, (each.subscriber_id for each in part))
-    outbox.open_outbox(session).intend(
+    outbox.intend(
+        session,
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,
         until=outbox.renewed_lease(part[0].leased_until, now),
     )
     session.commit()
-    outbox.open_outbox(session).settle(
-        ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now
-    )
+    endings.settle(session, ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)
     outbox.record_attempts(
         session,
         [AttemptRecord(each, now, "accepted", "dot", 250, "taken") for each in ids],

@@ -438,16 +438,6 @@ MUTANTS = {
         title="a worker that marks letters as sent before it sends them", breaks={LOST, CALLED_SENT}
     ),
     "no intent": Mutant(title="a worker that does not commit its intent", breaks={COPIED}),
-    "mark first, in one go": Mutant(
-        title="a worker that marks a window as sent before sending it, while it settles the previous window",
-        breaks={LOST, CALLED_SENT},
-        on=("postgresql",),
-    ),
-    "no intent, in one go": Mutant(
-        title="a worker that mistakes the reply to its intent for a commit, and commits the intent with the next one",
-        breaks={COPIED},
-        on=("postgresql",),
-    ),
 }
 
 

@@ -7,19 +7,18 @@ import resource
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
+from digest.delivery import database_retries, delivery_run, outbox, worker_loop
 from digest.delivery.limits import domain_pauses
-from digest.delivery.outbox import Outbox, backoff, postgresql, transitions
-from digest.delivery.send_policy import SendPolicy
+from digest.delivery.outbox import Ending, backoff, transitions
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
 from digest.letters.templates import Templates
@@ -35,93 +34,35 @@ LEASE = timedelta(seconds=1.5)
 TIMEOUTS = Timeouts(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, quit=0.1)
 
 
-class MarkFirst(Outbox):
-    """A mutant that marks letters as sent before it sends them. A crash in between loses them."""
+def mark_first() -> None:
+    """Mark letters as sent before they are sent. A crash in between loses them."""
+    intend = outbox.intend
 
-    def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
-        held = super().intend(intents, lease=lease, until=until)
-        return self.settle(
-            held, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=until - LEASE
-        )
+    def marking(session: Session, intents: Any, *, lease: str, until: datetime) -> set[int]:
+        held = intend(session, intents, lease=lease, until=until)
+        sent = [Ending(id=number, state=DeliveryState.SENT) for number in held]
+        return outbox.settle(session, sent, was=DeliveryState.SENDING, lease=lease, now=until - LEASE)
+
+    outbox.intend = marking
 
 
-class NoIntent(Outbox):
-    """A mutant that does not commit the intent before the outcome.
+def commit_no_intent() -> None:
+    """Commit the intent only with the outcome: after a crash, a letter is sent again without a counted doubt."""
+    intend = outbox.intend
 
-    After a crash, it sends the letter again without having counted a doubt.
-    """
-
-    def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
-        commit = self.session.commit
+    def uncommitted(session: Any, intents: Any, *, lease: str, until: datetime) -> set[int]:
+        commit = session.commit
 
         def commit_next_time() -> None:
-            self.session.commit = commit  # type: ignore[method-assign]
+            session.commit = commit
 
-        self.session.commit = commit_next_time  # type: ignore[method-assign]
-        keep_uncommitted(self.session)
-        return super().intend(intents, lease=lease, until=until)
+        session.commit, session.rollback = commit_next_time, lambda: None
+        return intend(session, intents, lease=lease, until=until)
 
-
-class MarkFirstInOneGo(postgresql.PostgresqlOutbox):
-    """The same mistake as in `MarkFirst`, in the single statement of the fast path."""
-
-    @contextmanager
-    def settle_and_intend(self, *given: Any, **details: Any) -> Iterator[Any]:
-        for name in ("INTEND_STATEMENT", "SETTLE_AND_INTEND_STATEMENT"):
-            statement = getattr(postgresql, name)
-            marking = statement.replace("'sending', ", "'sent', lease = NULL, settled_at = %(now)s, ")
-            setattr(postgresql, name, marking)
-        with super().settle_and_intend(*given, **details) as fetch:
-            yield fetch
+    outbox.intend = uncommitted
 
 
-class NoIntentInOneGo(postgresql.PostgresqlOutbox):
-    """The second mistake on the fast path: it takes a reply for a commit, and commits each intent with the
-    next statement.
-    """
-
-    @contextmanager
-    def settle_and_intend(self, *given: Any, **details: Any) -> Iterator[Any]:
-        keep_uncommitted(self.session)
-        postgresql.pipelined_query = uncommitted_query
-        with super().settle_and_intend(*given, **details) as fetch:
-            yield fetch
-
-
-@contextmanager
-def uncommitted_query(session: Any, statement: str, parameters: Any) -> Iterator[Any]:
-    """Commit the previous statement, and execute this statement without a commit."""
-    session.commit()
-    yield session.connection().connection.driver_connection.execute(statement, parameters)
-
-
-def keep_uncommitted(session: Any) -> None:
-    """Let the next settlement keep uncommitted changes."""
-    session.rollback = lambda: None
-
-
-@dataclass(frozen=True)
-class BrokenOutbox:
-    """A broken outbox, and whether it breaks the fast path or the path with individual checks."""
-
-    design: Any  #: the class that is mixed into the real outbox
-    is_fast: bool = False
-
-
-MUTANTS = {
-    "mark first": BrokenOutbox(MarkFirst),
-    "no intent": BrokenOutbox(NoIntent),
-    "mark first, in one go": BrokenOutbox(MarkFirstInOneGo, is_fast=True),
-    "no intent, in one go": BrokenOutbox(NoIntentInOneGo, is_fast=True),
-}
-
-
-def break_outbox(mutant: BrokenOutbox) -> None:
-    """Let this process work with a broken outbox."""
-    if not mutant.is_fast:
-        SendPolicy.is_unrestricted = False  # type: ignore[assignment, method-assign]
-    real = outbox.implementation
-    outbox.implementation = lambda dialect: type(mutant.design.__name__, (mutant.design, real(dialect)), {})
+MUTANTS = {"mark first": mark_first, "no intent": commit_no_intent}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +87,7 @@ def shorten_waits() -> None:
     outbox.LEASE = transitions.LEASE = LEASE
     transitions.RENEW_AFTER = LEASE / 10
     backoff.FIRST_BACKOFF, backoff.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
-    settlement.SILENT_SERVER_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
+    domain_pauses.NO_REPLY_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
     database_retries.MAX_PAUSE = 0.2
     domain_pauses.RETRY_HEAD_START = timedelta(seconds=0.1)
     domain_pauses.FIRST_PAUSE, domain_pauses.MAX_PAUSE = timedelta(seconds=0.2), timedelta(seconds=1)
@@ -175,7 +116,7 @@ def work(orders: Orders, saved: Any) -> None:
     shorten_waits()
     count_saved(saved)
     if orders.mutant:
-        break_outbox(MUTANTS[orders.mutant])
+        MUTANTS[orders.mutant]()
     if orders.failpoint:
         failpoints.armed_failpoints[orders.failpoint] = orders.spared
     if orders.largest_file:

@@ -191,11 +191,12 @@ def test_replies_are_recorded_once_when_the_database_is_back(
     assert report == DeliveryReport(sent=3)
     assert fates(engine) == ALL_SENT
     assert sorted(message.recipient for message in memory.messages) == READERS
-    messages = [record.getMessage() for record in caplog.records if "database" in record.getMessage()]
-    assert [line.split(";")[0] for line in messages if "recording" in line] == [
-        f"The database failed while recording the outcome of {plurals.count(min(window, 3), 'letter')}"
-    ]
-    assert len(messages) == 2
+    if engine.dialect.name == "postgresql":  # the pool replaces dead connections before they are used
+        return
+    first, last = [record.getMessage() for record in caplog.records if "database" in record.getMessage()]
+    letters = plurals.count(min(window, 3), "letter")
+    assert first.startswith(f"The database failed while recording the outcome of {letters}; ")
+    assert last.endswith(f"recorded the outcome of {letters}")
 
 
 def once(happens: Callable[[], None]) -> Callable[[], None]:
@@ -261,25 +262,6 @@ def test_database_lost_after_the_replies_causes_no_doubt_and_no_copy(
 
 
 @pytest.mark.slow
-def test_database_crash_between_two_windows_is_waited_for(
-    fallible: tuple[real_servers.Server, Engine],
-    deliver: Callable[..., DeliveryReport],
-) -> None:
-    server, engine = fallible
-    memory = MemoryTransport()
-
-    with db.write_session(engine) as session:
-        report = deliver(
-            session, transport=memory, window=1,
-            progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
-        )  # fmt: skip
-
-    assert report == DeliveryReport(sent=3)
-    assert fates(engine) == ALL_SENT
-    assert sorted(message.recipient for message in memory.messages) == READERS
-
-
-@pytest.mark.slow
 def test_settlement_survives_a_crash_right_after_it(
     fallible: tuple[real_servers.Server, Engine],
     deliver: Callable[..., DeliveryReport],
@@ -289,7 +271,7 @@ def test_settlement_survives_a_crash_right_after_it(
 
     with db.write_session(engine) as session, pytest.raises(OperationalError):
         deliver(
-            session, transport=memory, window=1, limits=COUNTED,
+            session, transport=memory, window=1,
             progress=lambda done: restart(server, signal.SIGQUIT) if done == 1 else None,
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -9,7 +10,7 @@ import pytest
 
 from digest.delivery.limits import limit_rules
 from digest.delivery.limits.conversations import Conversations
-from digest.delivery.limits.decisions import ALL_MAIL, BULK, Allowed, Refill, Wait
+from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, Allowed, Refill, Wait
 from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.limiter import Limiter, Window
@@ -35,7 +36,11 @@ def test_each_letter_is_allowed_or_gets_the_wait_for_its_token() -> None:
     found = Limiter(allowances=(bucket("60/min", 1),)).reserve(Window(domains=THREE), NOW)
 
     reason = "the rate of 60/min is used up"
-    assert found.decisions == {1: Allowed(), 2: Wait(NOW + SECOND, reason), 3: Wait(NOW + 2 * SECOND, reason)}
+    assert found.decisions == {
+        1: Allowed(ALL_MAIL),
+        2: Wait(NOW + SECOND, reason),
+        3: Wait(NOW + 2 * SECOND, reason),
+    }
     assert found.standstill == Wait(NOW + SECOND, reason)
 
 
@@ -43,8 +48,7 @@ def test_worker_that_can_wait_keeps_letters_whose_tokens_come_soon() -> None:
     window = Window(domains=THREE, can_wait=True)
     found = Limiter(allowances=(bucket("4/s", 1),)).reserve(window, NOW)
 
-    assert found.short == dict.fromkeys((2, 3), Refill(NOW + SECOND / 4, "the rate of 4/s is used up"))
-    assert found.waits == {}
+    assert found.waits == dict.fromkeys((2, 3), Refill(NOW + SECOND / 4, "the rate of 4/s is used up"))
     assert isinstance(found.standstill, Refill)
 
 
@@ -94,7 +98,7 @@ def test_urgent_letters_are_counted_and_do_not_wait() -> None:
     urgent = Window(domains=THREE, is_urgent=True)
     found = Limiter(allowances=(bucket("1/s", 0),)).reserve(urgent, NOW)
 
-    assert set(found.decisions.values()) == {Allowed()}
+    assert set(found.decisions.values()) == {Allowed(ALL_MAIL)}
     assert found.limiter.allowances == (bucket("1/s", -3),)
 
 
@@ -167,8 +171,27 @@ def test_letters_go_to_servers_by_weight_and_wait_for_the_one_that_is_ready_firs
     assert found.servers == {1: ONE.name, 2: ONE.name}
     assert found.waits == {3: Wait(NOW + SECOND, "the rate of smtp://one:25 1/s is used up")}
     assert limiter.release([("a.example", ONE.name)]).allowances[1] == buckets[1]
-    free = replace(limiter, allowances=()).reserve(Window(domains=THREE), NOW)
-    assert list(free.servers.values()) == [ONE.name, TWO.name, ONE.name]
+    many = Window(domains=dict.fromkeys(range(300), "a.example"))
+    shares = Counter(replace(limiter, allowances=()).reserve(many, NOW).servers.values())
+    assert 180 <= shares[ONE.name] <= 220
+    assert shares.total() == 300
+
+
+def test_letters_go_through_another_server_during_the_pause_of_theirs() -> None:
+    pauses = {ONE.name: Pause(until=NOW + MINUTE)}
+    found = Limiter(servers=(ONE, TWO), pauses=pauses).reserve(Window(domains=THREE, alarms={3}), NOW)
+
+    assert found.servers == dict.fromkeys(THREE, TWO.name)
+
+
+def test_alarm_waits_for_a_server_only() -> None:
+    limiter = Limiter(stops={ALL: "policy"}, allowances=(bucket("1/s", 0),))
+    window = Window(domains=THREE, alarms={3}, is_urgent=True)
+
+    assert limiter.reserve(window, NOW).servers == {3: ALL_MAIL}
+    assert limiter.reserve(window, NOW).limiter.allowances == limiter.allowances
+    away = replace(limiter, pauses={ALL_MAIL: Pause(until=NOW + MINUTE)})
+    assert away.reserve(window, NOW).waits[3].until == NOW + MINUTE
 
 
 def test_everything_waits_while_all_servers_are_paused() -> None:
@@ -201,8 +224,8 @@ def test_warm_up_neither_counts_nor_limits_before_and_after_its_days() -> None:
         assert (found.waits, found.limiter.allowances) == ({}, (each,))
 
 
-def reply(recipient: str, *, is_taken: bool = False, is_first_try: bool = True) -> LetterReply:
-    return LetterReply(recipient, is_taken=is_taken, is_first_try=is_first_try, may_be_greylisting=True)
+def reply(recipient: str, *, is_taken: bool = False) -> LetterReply:
+    return LetterReply(recipient, is_taken=is_taken)
 
 
 def test_five_recipients_deferred_in_a_row_are_a_strike_and_an_accepted_letter_forgets_it() -> None:
@@ -214,16 +237,6 @@ def test_five_recipients_deferred_in_a_row_are_a_strike_and_an_accepted_letter_f
     assert deferred.after([reply("e")], NOW).pause == Pause(until=NOW + 10 * MINUTE, strikes=2)
     accepted = deferred.after([reply("e", is_taken=True)], NOW)
     assert accepted == DomainRecord(pause=Pause(until=NOW - HOUR))
-
-
-def test_deferred_first_tries_do_not_count_at_a_domain_that_greylists() -> None:
-    record = DomainRecord(pause=Pause(until=NOW - HOUR)).after(
-        [reply("a", is_taken=True, is_first_try=False)], NOW
-    )
-
-    assert record.greylists
-    assert record.after([reply(name) for name in "bcdefg"], NOW) == record
-    assert record.after([reply(name, is_first_try=False) for name in "bcdef"], NOW).pause.is_active(NOW)
 
 
 def test_decision_changes_no_value_it_was_made_from() -> None:

@@ -17,10 +17,11 @@ from digest import db
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
 from digest.db.tables.subscribers import Subscriber, SubscriberState
 from digest.delivery import outbox, stop_and_resume
-from digest.delivery.outbox import Intent, RecipientState
+from digest.delivery.outbox import Intent, RecipientState, transitions
 from digest.editions.schedule import Schedule
 from digest.process import heartbeats
 from digest.site.site_profile import Site
+from tests.support import endings
 from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql
@@ -75,9 +76,12 @@ def state_of(session: Session, delivery_id: int) -> tuple[Any, ...]:
 
 def sending(session: Session, now: datetime) -> list[outbox.ClaimedDelivery]:
     """Claim what is due and commit the intent to send it."""
-    batch = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
-    outbox.open_outbox(session).intend(
-        intents(*(each.id for each in batch)), lease=batch[0].lease, until=now + outbox.LEASE
+    batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    outbox.intend(
+        session,
+        intents(*(each.id for each in batch)),
+        lease=batch[0].lease,
+        until=now + outbox.LEASE,
     )
     session.commit()
     return batch
@@ -141,11 +145,11 @@ def test_claimed_delivery_cannot_be_claimed_again(
     letter(session, site, now)
     session.commit()
 
-    (claimed,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
     session.commit()
 
     with another(engine) as rival:
-        assert outbox.open_outbox(rival).claim(lane=Lane.PROMPT, now=now, limit=10) == []
+        assert outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10) == []
     assert (claimed.identity, claimed.attempts, claimed.in_doubt) == (plain_letter("help", "k").key, 0, 0)
 
 
@@ -159,7 +163,7 @@ def test_many_workers_share_the_work_without_overlap(
 
     def work(mine: list[int]) -> None:
         with another(engine) as rival:
-            while batch := outbox.open_outbox(rival).claim(lane=Lane.PROMPT, now=now, limit=7):
+            while batch := outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=7):
                 rival.commit()
                 mine.extend(each.id for each in batch)
 
@@ -182,8 +186,8 @@ def test_claim_on_postgresql_does_not_wait_for_another_workers_claim(
             letter(session, site, now, key=f"k{number}")
         session.commit()
 
-        first = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=2)  # and does not commit
-        second = outbox.open_outbox(rival).claim(lane=Lane.PROMPT, now=now, limit=10)
+        first = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=2)  # and does not commit
+        second = outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10)
 
         assert len(first) == len(second) == 2
         assert not {each.id for each in first} & {each.id for each in second}
@@ -194,8 +198,8 @@ def test_claim_takes_only_what_is_due_in_that_lane(session: Session, site: Site,
     outbox.queue_digests(session, [digest_row(reader.id, now)])
     letter(session, site, now + SECOND, key="later")
 
-    assert outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10) == []
-    (claimed,) = outbox.open_outbox(session).claim(lane=Lane.BULK, now=now, limit=10)
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10) == []
+    (claimed,) = outbox.claim(session, lane=Lane.BULK, now=now, limit=10)
     assert claimed.edition == "daily-2026-11-20"
     assert claimed.identity == f"{reader.id}|daily-2026-11-20"
 
@@ -204,12 +208,10 @@ def test_claimed_delivery_without_intent_comes_back_unchanged(
     session: Session, site: Site, now: datetime
 ) -> None:
     letter(session, site, now)
-    (first,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
+    (first,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
 
-    assert (
-        outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now + outbox.LEASE - SECOND, limit=10) == []
-    )
-    (second,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE - SECOND, limit=10) == []
+    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
 
     assert (second.id, second.attempts, second.in_doubt) == (first.id, 0, 0)
     assert second.lease != first.lease
@@ -221,7 +223,7 @@ def test_intended_delivery_without_outcome_comes_back_in_doubt(
     letter(session, site, now)
     (first,) = sending(session, now)
 
-    (second,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
 
     assert (second.attempts, second.in_doubt) == (1, 1)
     assert (second.message_id, second.content_hash) == (f"<{first.id}@example.org>", f"{first.id:064d}")
@@ -236,7 +238,7 @@ def test_recorded_attempt_is_not_recorded_again(session: Session, site: Site, no
         session, [outbox.AttemptRecord(first.id, now, "in doubt", "dot")], lease=first.lease, now=now
     )
 
-    outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
 
     assert len(outbox.list_attempts(session, first.id)) == 1
 
@@ -280,12 +282,12 @@ def test_claim_planned_on_an_empty_table_does_not_read_all_due_rows_later(
     with another(postgres_engine) as session:
         session.execute(text("ANALYZE delivery"))
         for _ in range(20):
-            assert outbox.open_outbox(session).claim(lane=Lane.BULK, now=now, limit=10) == []
+            assert outbox.claim(session, lane=Lane.BULK, now=now, limit=10) == []
             session.commit()
         put_many(session, site, now)
         before = session.scalar(READ) or 0
 
-        assert len(outbox.open_outbox(session).claim(lane=Lane.BULK, now=now, limit=10)) == 10
+        assert len(outbox.claim(session, lane=Lane.BULK, now=now, limit=10)) == 10
 
         assert session.scalar(READ) - before <= 4 * 10
 
@@ -299,12 +301,12 @@ def test_claim_and_intend_read_only_their_own_rows(
         for start in range(0, 70, 10):  # after five PostgreSQL keeps its plan
             before = session.scalar(READ)
             some = ids[start : start + 10]
-            assert outbox.open_outbox(session).lease_deliveries(some, lease="ours", now=now) == set(some)
+            assert transitions.change(
+                session, transitions.CLAIM_STATEMENT, some, token="ours", until=now + outbox.LEASE
+            ) == set(some)
             assert session.scalar(READ) - before <= 2 * 10
             before = session.scalar(READ)
-            assert outbox.open_outbox(session).intend(
-                intents(*some), lease="ours", until=now + outbox.LEASE
-            ) == set(some)
+            assert outbox.intend(session, intents(*some), lease="ours", until=now + outbox.LEASE) == set(some)
             assert session.scalar(READ) - before <= 2 * 10
             session.commit()
 
@@ -323,46 +325,41 @@ def _values(compiled: Any) -> tuple[Any, ...]:
 
 def test_lost_lease_changes_nothing(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (zombie,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
+    (zombie,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
     later = now + outbox.LEASE
-    (holder,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=later, limit=10)
+    (holder,) = outbox.claim(session, lane=Lane.PROMPT, now=later, limit=10)
     was = DeliveryState.CLAIMED
 
     def nothing_changed(lease: str) -> list[set[int]]:
         ids = [zombie.id]
         return [
-            outbox.open_outbox(session).intend(intents(*ids), lease=lease, until=later + outbox.LEASE),
-            outbox.open_outbox(session).settle(
-                ids, DeliveryState.FAILED, from_state=was, lease=lease, now=later
-            ),
-            outbox.open_outbox(session).release(
-                ids, from_state=was, lease=lease, due_at=later, counts_as_attempt=True
-            ),
+            outbox.intend(session, intents(*ids), lease=lease, until=later + outbox.LEASE),
+            endings.settle(session, ids, DeliveryState.FAILED, from_state=was, lease=lease, now=later),
+            endings.release(session, ids, from_state=was, lease=lease, due_at=later, counts_as_attempt=True),
         ]
 
     assert nothing_changed(zombie.lease) == [set(), set(), set()]
     assert state_of(session, holder.id) == ("claimed", 0, 0, False, False)
-    assert outbox.open_outbox(session).intend(
-        intents(holder.id), lease=holder.lease, until=later + outbox.LEASE
-    ) == {holder.id}
+    assert outbox.intend(session, intents(holder.id), lease=holder.lease, until=later + outbox.LEASE) == {
+        holder.id
+    }
 
 
 def test_delivery_is_sent_once_under_one_lease(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
     (claimed,) = sending(session, now)
 
-    assert (
-        outbox.open_outbox(session).intend(intents(claimed.id), lease=claimed.lease, until=now + outbox.LEASE)
-        == set()
-    )
-    sent = outbox.open_outbox(session).settle(
+    assert outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=now + outbox.LEASE) == set()
+    sent = endings.settle(
+        session,
         [claimed.id],
         DeliveryState.SENT,
         from_state=DeliveryState.SENDING,
         lease=claimed.lease,
         now=now,
     )
-    again = outbox.open_outbox(session).settle(
+    again = endings.settle(
+        session,
         [claimed.id],
         DeliveryState.FAILED,
         from_state=DeliveryState.SENDING,
@@ -376,14 +373,14 @@ def test_delivery_is_sent_once_under_one_lease(session: Session, site: Site, now
 
 def test_intent_renews_the_lease(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (claimed,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
     later = now + timedelta(minutes=10)
 
     until = outbox.renewed_lease(claimed.leased_until, later)
-    outbox.open_outbox(session).intend(intents(claimed.id), lease=claimed.lease, until=until)
+    outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=until)
 
-    assert outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10) == []
-    assert len(outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
+    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10) == []
+    assert len(outbox.claim(session, lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
 
 
 def test_claim_on_postgresql_writes_to_no_index_and_most_intents_do_not(
@@ -394,12 +391,12 @@ def test_claim_on_postgresql_writes_to_no_index_and_most_intents_do_not(
             letter(session, site, now, key=f"k{number}")
         session.commit()
 
-        batch = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=100)
+        batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=100)
         assert changed_in_place(session) == 100
 
         session.commit()
         ids = [each.id for each in batch]
-        outbox.open_outbox(session).intend(intents(*ids), lease=batch[0].lease, until=batch[0].leased_until)
+        outbox.intend(session, intents(*ids), lease=batch[0].lease, until=batch[0].leased_until)
         assert changed_in_place(session) > 140
 
 
@@ -411,7 +408,7 @@ def changed_in_place(session: Session) -> int:
 
 def test_recent_lease_is_not_extended(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (claimed,) = outbox.open_outbox(session).claim(lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
 
     assert outbox.renewed_lease(claimed.leased_until, now + timedelta(seconds=30)) == now + outbox.LEASE
     assert claimed.leased_until == now + outbox.LEASE == session.get_one(Delivery, claimed.id).leased_until
@@ -424,7 +421,8 @@ def test_missing_server_uses_up_no_attempt(session: Session, site: Site, now: da
     letter(session, site, now)
     (claimed,) = sending(session, now)
 
-    outbox.open_outbox(session).release(
+    endings.release(
+        session,
         [claimed.id],
         "refused",
         from_state=DeliveryState.SENDING,
@@ -443,7 +441,8 @@ def test_nothing_waits_beyond_its_expiry(session: Session, site: Site, now: date
     (claimed,) = sending(session, now)
 
     zone = timezone(timedelta(hours=9))
-    outbox.open_outbox(session).release(
+    endings.release(
+        session,
         [claimed.id],
         from_state=DeliveryState.SENDING,
         lease=claimed.lease,
@@ -574,14 +573,13 @@ def test_only_the_unsent_claims_of_dead_workers_return_before_their_lease_ends(
 
 
 def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
-    box = outbox.open_outbox(session)
     for key in ("ours", "claimed there", "sending there"):
         letter(session, site, now, key)
-    ours, theirs, sending = (box.claim(lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
+    ours, theirs, sending = (outbox.claim(session, lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
     there = f"{heartbeats.machine_key('lab2')}-1f-0"
     for held in (theirs, sending):
         session.execute(update(Delivery).where(Delivery.id == held.id).values(lease=there))
-    box.intend(intents(sending.id), lease=there, until=now + outbox.LEASE)
+    outbox.intend(session, intents(sending.id), lease=there, until=now + outbox.LEASE)
     row = {"role": "worker", "host": "lab2", "pid": 31, "at": now, "started_at": now}
     heartbeats.write_heartbeat(session, row, changed=row)
 
@@ -592,4 +590,4 @@ def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
     assert states_at(now + SECOND) == ["claimed", "claimed", "sending"]
     dead = now + heartbeats.SILENT_AFTER + SECOND
     assert states_at(dead) == ["claimed", "queued", "sending"]
-    assert box.claim(lane=Lane.PROMPT, now=dead, limit=10)[0].id == theirs.id
+    assert outbox.claim(session, lane=Lane.PROMPT, now=dead, limit=10)[0].id == theirs.id

@@ -17,9 +17,8 @@ from tests.lint.sentences import named, tracked
 #: The files whose functions commit after each step, and why.
 STEPWISE = {
     "digest/db/": "opens the units of work",
-    "digest/delivery/send_policy.py": "a limit must be known to other workers before the next window",
     "digest/delivery/worker_loop.py": "an intent is committed before the first byte, a result before the next window",
-    "digest/delivery/outbox/sqlite.py": "a claim ends its transaction",
+    "digest/delivery/next_window.py": "a claim is committed before the letters are rendered",
     "digest/dumps/intake/": "each dump is loaded whole or not at all, and its records in batches",
     "digest/dumps/sources/polling.py": "no transaction is open while another server is waited for",
     "digest/inbound/classification.py": "one message must not undo the answer to another",

@@ -11,9 +11,9 @@ from pathlib import Path
 
 #: Where the code of each promise stands; a pattern may match nothing after a module was renamed.
 PLACES = {
-    "outbox": ("delivery/outbox/*.py", "delivery/worker_loop.py"),
-    "settlement": ("delivery/settlement.py", "delivery/window_checks.py", "delivery/steps.py"),
-    "limits": ("delivery/limits/*.py", "delivery/send_policy.py"),
+    "outbox": ("delivery/outbox/*.py", "delivery/worker_loop.py", "delivery/next_window.py"),
+    "settlement": ("delivery/settlement.py", "delivery/window_checks.py"),
+    "limits": ("delivery/limits/*.py",),
     "shown": ("editions/shown.py", "publishing/paper_eligibility.py"),
     "publish": ("publishing/*.py", "editions/compose.py"),
     "schedule": ("editions/schedule.py",),

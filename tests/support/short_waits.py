@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 
-from digest.delivery import settlement
+from digest.delivery.limits import domain_pauses
 from digest.dumps.intake import dumps_folder
 from digest.monitoring import probes
 from digest.process import heartbeats
@@ -19,7 +19,7 @@ def shorten_waits() -> None:
     from workers import scheduler
 
     heartbeats.SILENT_AFTER, heartbeats.BEAT_SECONDS = SILENCE, 1.0
-    settlement.SILENT_SERVER_PAUSE = timedelta(seconds=2)
+    domain_pauses.NO_REPLY_PAUSE = timedelta(seconds=2)
     dumps_folder.UNREAD_AFTER = timedelta(seconds=3)
     watchdog.CHECK_SECONDS, health.CACHE_SECONDS, probes.TIMEOUT_SECONDS = 1.0, 1, 1.0
     scheduler.TICKS |= {scheduler.probe_queue: 1.0, scheduler.watch: 1.0, scheduler.sweep: 1.0}

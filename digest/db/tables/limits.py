@@ -75,7 +75,6 @@ class DomainPause(Base):
     until: Mapped[datetime] = mapped_column(UtcDateTime)
     #: number of consecutive pauses; each is twice as long as the previous one, up to an hour
     strikes: Mapped[int]
-    greylists: Mapped[bool]  #: whether the domain defers first attempts and accepts second attempts
     #: the recipients deferred since the domain last accepted a letter
     deferred: Mapped[list[str]] = mapped_column(JSON)
     deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: the time of the last deferral

@@ -1,19 +1,19 @@
 """Distinguish domains that greylist from domains that limit our rate, and pause the latter.
 
 Pure. A greylisting server defers the first try for each recipient and accepts the second. A server that
-limits our rate may defer any letter. One deferral therefore delays only the deferred letter. A domain is
-paused after letters to several different recipients were deferred in a row.
+limits our rate may defer any letter. A deferral of a recipient therefore counts from the second try of the letter
+on, and a domain is paused after letters to several different recipients were deferred in a row.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, MAX_CLOCK_SKEW, Wait, is_ahead
+from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_ahead
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -21,7 +21,7 @@ FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too quickly
-NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respond, if servers have rates
+NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respond
 #: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
 #: mail again.
 RETRY_HEAD_START = timedelta(seconds=90)
@@ -39,9 +39,6 @@ class LetterReply(NamedTuple):
 
     recipient: str
     is_taken: bool
-    is_first_try: bool
-    #: whether the reply is about this recipient, not about the connection or the content
-    may_be_greylisting: bool = False
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
@@ -64,11 +61,6 @@ def throttle_pause(reply: str) -> timedelta | None:
 def domain_of(email: str) -> str:
     """Return the domain of an address."""
     return email.rpartition("@")[2].lower()
-
-
-def blocking_scopes(emails: Collection[str]) -> list[str]:
-    """Return the scopes of the stops and pauses that would delay a digest to any of these addresses."""
-    return sorted({ALL, BULK, ALL_MAIL, *map(domain_of, emails)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +101,6 @@ class DomainRecord:
     """The stored record of a domain that deferred letters."""
 
     pause: Pause
-    greylists: bool = False  #: whether the domain defers first tries and accepts second tries
     deferred: frozenset[str] = frozenset()  #: recipients deferred since the last accepted letter
     deferred_at: datetime | None = None  #: the time of the last deferral
 
@@ -127,18 +118,5 @@ class DomainRecord:
     def after_one(self, reply: LetterReply, now: datetime) -> DomainRecord:
         """Return the record after one reply; an accepted letter cancels all counted deferrals."""
         if reply.is_taken:
-            return DomainRecord(pause=replace(self.pause, strikes=0), greylists=not reply.is_first_try)
-        if self.greylists and reply.is_first_try and reply.may_be_greylisting:
-            return self
+            return DomainRecord(pause=replace(self.pause, strikes=0))
         return replace(self, deferred=self.deferred | {reply.recipient}, deferred_at=now)
-
-
-class TroubledDomains(NamedTuple):
-    """The domains whose stored deferrals, pauses or greylisting an accepted letter may change."""
-
-    strikes: frozenset[str] = frozenset()  #: domains that recently deferred a letter or were paused
-    greylisters: frozenset[str] = frozenset()
-
-    def learn_from(self, domain: str, *, is_first_try: bool) -> bool:
-        """Return whether an accepted letter changes the record of this domain."""
-        return domain in self.strikes or (is_first_try and domain in self.greylisters)

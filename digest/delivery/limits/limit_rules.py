@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from digest.delivery.limits.canary import Canary
+from digest.delivery.limits.decisions import ALL_MAIL
 from digest.delivery.limits.rates import BURST_SECONDS, UNIT_SECONDS, Rate
 from digest.delivery.limits.send_hours import SendHours
 from digest.delivery.limits.warm_up import WarmUp
@@ -29,9 +30,9 @@ STOP_THRESHOLD_PATTERN = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerShare:
-    """One of several servers: its share of the mail, and its rates."""
+    """One of the servers: its share of the mail, and its rates."""
 
-    name: str
+    name: str = ALL_MAIL
     weight: int = 1
     rates: tuple[Rate, ...] = ()
 
@@ -43,7 +44,7 @@ class SendLimits:
     rates: tuple[Rate, ...] = ()
     #: maximum number of simultaneous conversations, keyed by domain; "" means all other domains
     conversation_limits: Mapping[str, int] = field(default_factory=dict)
-    servers: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
+    servers: tuple[ServerShare, ...] = (ServerShare(),)
     hours: SendHours | None = None
     warm_up: WarmUp | None = None
     canary: Canary | None = None
@@ -58,7 +59,7 @@ class SendLimits:
     @property
     def are_counted(self) -> bool:
         """Return whether letters must be counted before a window may be sent."""
-        return bool(self.rates or self.conversation_limits or self.servers or self.warm_up)
+        return bool(self.all_rates or self.conversation_limits or self.warm_up)
 
     def conversation_limit(self, domain: str) -> int | None:
         """Return the maximum number of simultaneous conversations with a domain, or None for no limit."""

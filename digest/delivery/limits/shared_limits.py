@@ -7,15 +7,17 @@ tables in this order: rates, warm-up days, conversations, pauses. Callers commit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, select, union_all, update
+from sqlalchemy import Row, and_, bindparam, delete, literal, null, or_, select, union_all, update
 from sqlalchemy.orm import Session
 
 from digest import db
+from digest.db.tables.deliveries import Lane
 from digest.db.tables.limits import (
     CanaryWait,
     ConversationRow,
@@ -26,14 +28,15 @@ from digest.db.tables.limits import (
 )
 from digest.db.tables.service_state import EmergencyStop
 from digest.delivery.limits import domain_pauses
-from digest.delivery.limits.canary import MIN_LETTERS
+from digest.delivery.limits.canary import MIN_LETTERS, Canary
 from digest.delivery.limits.conversations import ConversationLease, Conversations
 from digest.delivery.limits.decisions import ALL_MAIL, Wait
-from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, TroubledDomains, domain_of
+from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, domain_of
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Allowance, Limiter, Reservation, Window
 from digest.delivery.limits.rates import EPOCH, ONE_DAY, Bucket, Quota
 from digest.delivery.limits.warm_up import WarmUp
+from digest.delivery.outbox.delivery_listing import count_due
 
 #: How long rows are kept after their pause, conversation or canary has ended: longer than a month, because
 #: the canary of a monthly edition is needed for a month.
@@ -87,29 +90,18 @@ def key_names(table: Table) -> list[str]:
 # ── reserve and release ─────────────────────────────────────────────────────────────────────────
 
 
-def reserve(
-    session: Session,
-    rules: SendLimits,
-    emails: Mapping[int, str],
-    *,
-    now: datetime,
-    is_urgent: bool,
-    lease: str = "",
-    tried: Collection[int] = (),
-    can_wait: bool = False,
-) -> Reservation:
+def reserve(session: Session, rules: SendLimits, window: Window, *, now: datetime) -> Reservation:
     """Take tokens for the letters of a window that may be sent, and return the decision about each letter."""
-    domains = {number: domain_of(email) for number, email in emails.items()}
-    window = Window(domains=domains, tried=tried, is_urgent=is_urgent, lease=lease, can_wait=can_wait)
-    scopes = {ALL_MAIL, *domains.values(), *[share.name for share in rules.servers]}
-    before = load_blocks(session, scopes, now)
+    domains = set(window.domains.values())
+    blocks = load_blocks(session, {*domains, *[share.name for share in rules.servers]}, now)
+    before = replace(blocks, servers=rules.servers, hours=rules.hours)
     if rules.are_counted and not before.lane_wait(window, now):
-        allowances = load_allowances(session, rules, set(domains.values()), now)
-        conversations = load_conversations(session, rules, set(domains.values()))
-        before = replace(before, servers=rules.servers, allowances=allowances, conversations=conversations)
-    found = before.reserve(window, now)
-    save(session, before, found.limiter)
-    return found
+        allowances = load_allowances(session, rules, domains, now)
+        conversations = load_conversations(session, rules, domains)
+        before = replace(before, allowances=allowances, conversations=conversations)
+    reservation = before.reserve(window, now)
+    save(session, before, reservation.limiter)
+    return reservation
 
 
 def release(
@@ -119,6 +111,8 @@ def release(
 
     Each letter is given by its address and its assigned server.
     """
+    if not (unsent and rules.are_counted):
+        return
     letters = [(domain_of(email), server) for email, server in unsent]
     before = Limiter(allowances=load_allowances(session, rules, {domain for domain, _ in letters}, now))
     save(session, before, before.release(letters))
@@ -132,23 +126,27 @@ def save(session: Session, before: Limiter, after: Limiter) -> None:
     write_changes(session, ConversationRow, held, conversation_rows(after.conversations))
 
 
+LATELY = bindparam("lately", type_=db.UtcDateTime)
 WAITS_QUERY = union_all(
-    select(PAUSES.scope, PAUSES.until, null().label("reason")).where(
-        db.one_of(PAUSES.scope, db.values_param("scopes", PAUSES.scope)), PAUSES.until > bindparam("now")
+    select(PAUSES.scope, PAUSES.until, PAUSES.strikes, PAUSES.deferred_at, null().label("reason")).where(
+        db.one_of(PAUSES.scope, db.values_param("scopes", PAUSES.scope)),
+        or_(PAUSES.until > LATELY, PAUSES.deferred_at > LATELY),
     ),
-    select(STOPS.scope, STOPS.since, STOPS.reason).where(STOPS.lifted_at.is_(None)),
+    select(STOPS.scope, STOPS.since, literal(0), null(), STOPS.reason).where(STOPS.lifted_at.is_(None)),
 )
 
 
 def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Limiter:
-    """Return a limiter with the pauses of these scopes and the emergency stops.
+    """Return a limiter with the pauses and deferrals of these scopes, and the emergency stops.
 
-    Both are read in a single query, because every window needs them.
+    All are read in a single query, because every window needs them.
     """
-    found = session.connection().execute(WAITS_QUERY, {"scopes": sorted(scopes), "now": now}).all()
+    given = {"scopes": sorted(scopes), "lately": now - domain_pauses.STRIKES_FORGOTTEN_AFTER}
+    rows = session.connection().execute(WAITS_QUERY, given).all()
     return Limiter(
-        stops={row.scope: row.reason for row in found if row.reason is not None},
-        pauses={row.scope: Pause(until=row.until) for row in found if row.reason is None},
+        stops={row.scope: row.reason for row in rows if row.reason is not None},
+        pauses={row.scope: Pause(until=row.until) for row in rows if row.reason is None},
+        deferring={row.scope for row in rows if row.strikes or row.deferred_at},
     )
 
 
@@ -219,11 +217,13 @@ def load_conversations(
 ) -> dict[str, Conversations]:
     """Lock and return the conversations with the domains that have a limit, keyed by domain."""
     limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
+    if not limits:
+        return {}
     locks = [{"domain": domain, "number": 0, "lease": "", "until": EPOCH} for domain in limits]
     lock_rows(session, ConversationRow, locks)
     held: dict[str, dict[int, ConversationLease]] = {domain: {} for domain in limits}
     found = select(ConversationRow).where(db.one_of(CONVERSATIONS.domain, sorted(limits)))
-    for row in session.connection().execute(found) if limits else ():
+    for row in session.connection().execute(found):
         held[row.domain][row.number] = ConversationLease(row.lease, row.until)
     return {
         domain: Conversations(domain=domain, limit=limits[domain], held=each) for domain, each in held.items()
@@ -256,7 +256,7 @@ def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]
     rows = lock_rows(session, DomainPause, [{"scope": key[0]} | values for key, values in fresh.items()])
     before = {
         row.scope: DomainRecord(
-            pause=Pause(until=row.until, strikes=row.strikes), greylists=row.greylists,
+            pause=Pause(until=row.until, strikes=row.strikes),
             deferred=frozenset(row.deferred), deferred_at=row.deferred_at,
         )
         for row in rows
@@ -269,34 +269,17 @@ def pause_rows(records: Mapping[str, DomainRecord]) -> Rows:
     """Return the database rows of these domain records."""
     return {
         (scope,): {
-            "until": each.pause.until, "strikes": each.pause.strikes, "greylists": each.greylists,
+            "until": each.pause.until, "strikes": each.pause.strikes,
             "deferred": sorted(each.deferred), "deferred_at": each.deferred_at,
         }
         for scope, each in records.items()
     }  # fmt: skip
 
 
-LATELY = bindparam("lately", type_=db.UtcDateTime)
-HAS_STRIKES = or_(and_(PAUSES.strikes > 0, PAUSES.until > LATELY), PAUSES.deferred_at > LATELY)
-TROUBLED_QUERY = select(
-    PAUSES.scope, PAUSES.greylists, func.coalesce(HAS_STRIKES, false()).label("has_strikes")
-).where(or_(PAUSES.greylists, HAS_STRIKES))
-
-
-def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
-    """Return the domains that greylist, and those that recently deferred letters or were paused."""
-    lately = now - domain_pauses.STRIKES_FORGOTTEN_AFTER
-    found = session.connection().execute(TROUBLED_QUERY, {"lately": lately}).all()
-    return TroubledDomains(
-        strikes=frozenset(row.scope for row in found if row.has_strikes),
-        greylisters=frozenset(row.scope for row in found if row.greylists),
-    )
-
-
 def pause_server(session: Session, server: str, until: datetime) -> None:
-    """Pause a server until the time `until`; an empty name pauses all servers."""
+    """Pause a server until the time `until`."""
     pause = DomainRecord(pause=Pause(until=until))
-    write_changes(session, DomainPause, {}, pause_rows({server or ALL_MAIL: pause}))
+    write_changes(session, DomainPause, {}, pause_rows({server: pause}))
 
 
 def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
@@ -312,23 +295,21 @@ def end_pauses(session: Session, *, now: datetime) -> None:
 
 
 def canary_waits(
-    session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, now: datetime
+    session: Session, canary: Canary, editions: Set[str], *, claimed: int, now: datetime
 ) -> dict[str, Wait]:
     """Return when each edition's wait for the results of its canary ends.
 
     This call begins the wait of each new edition, unless the canary would have too few letters to be
-    conclusive. In that case the wait begins when enough letters are due, because letters to other time zones
-    become due later.
+    conclusive: the claimed ones, and those that are still due. In that case the wait begins when enough letters are
+    due, because letters to other time zones become due later.
     """
-    canary = rules.canary
-    if canary is None:
-        return {}
-    if due * canary.share >= MIN_LETTERS:
-        fresh = [{"edition": edition, "until": now + canary.wait} for edition in editions]
-        rows = lock_rows(session, CanaryWait, fresh)
-    else:
-        known = select(CanaryWait).where(db.one_of(CANARIES.edition, editions))
-        rows = session.connection().execute(known).all()
+    known = select(CanaryWait).where(db.one_of(CANARIES.edition, sorted(editions)))
+    rows = list(session.connection().execute(known).all())
+    new, enough = editions - {row.edition for row in rows}, MIN_LETTERS / canary.share
+    if new and claimed + count_due(session, lane=Lane.BULK, now=now, limit=ceil(enough)) >= enough:
+        rows += lock_rows(
+            session, CanaryWait, [{"edition": edition, "until": now + canary.wait} for edition in new]
+        )
     waits = {row.edition: canary.wait_for(row.edition, row.until, now) for row in rows}
     before: Rows = {(row.edition,): {"until": row.until} for row in rows}
     after: Rows = {(edition,): {"until": wait.until} for edition, wait in waits.items()}

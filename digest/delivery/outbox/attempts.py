@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from functools import lru_cache
 
 from msgspec import Struct
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import TextClause, bindparam, select, text
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import Attempt, DeliveryState
+from digest.delivery.outbox.new_rows import json_rows, moment_text, new_rows
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
 
@@ -31,8 +33,8 @@ def record_attempts(
     """Store these attempts under the lease of their deliveries."""
     rows = [
         {
-            "delivery_id": attempt.delivery_id,
-            "began_at": attempt.began_at,
+            "id": attempt.delivery_id,
+            "began_at": moment_text(attempt.began_at),
             "verdict": attempt.verdict,
             "phase": attempt.phase,
             "code": attempt.code,
@@ -40,12 +42,27 @@ def record_attempts(
         }
         for attempt in attempts
     ]
-    db.insert_many(session, Attempt, rows, shared={"lease": lease, "ended_at": now})
+    if rows:
+        given = {"new": json_rows(rows), "lease": lease, "now": now}
+        session.connection().execute(record_statement(db.dialect_name(session)), given)
 
 
-def printable(text: str) -> str:
+@lru_cache(maxsize=2)  # there are two dialects
+def record_statement(dialect: str) -> TextClause:
+    """Return the statement that stores attempts."""
+    texts = dict.fromkeys(("verdict", "phase", "reply"), "text")
+    attempts = new_rows(dialect, {"id": "bigint", "began_at": "timestamptz", "code": "int", **texts})
+    sql = f"""INSERT INTO attempt (delivery_id, lease, began_at, ended_at, verdict, phase, code, reply)
+    SELECT new.id, :lease, new.began_at, :now, new.verdict, new.phase, new.code, new.reply
+    FROM {attempts}"""  # noqa: S608 - constants only
+    return text(sql).bindparams(bindparam("now", type_=db.UtcDateTime))
+
+
+def printable(line: str) -> str:
     """Replace the characters that a database cannot store or that control a terminal."""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    if line.isprintable():
+        return line
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
 
 
 def is_recorded(
@@ -75,21 +92,3 @@ def list_attempts(session: Session, delivery_id: int) -> list[Attempt]:
     return list(
         session.scalars(select(Attempt).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id))
     )
-
-
-def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) -> None:
-    """Store the reason why a delivery that we hold remains in doubt."""
-    is_held = (
-        DELIVERY_TABLE.c.id == delivery_id,
-        DELIVERY_TABLE.c.state == DeliveryState.SENDING,
-        DELIVERY_TABLE.c.lease == lease,
-    )
-    session.connection().execute(update(DELIVERY_TABLE).where(*is_held).values(reason=reason[:500]))
-
-
-def record_provider_ids(session: Session, provider_ids: Mapping[int, str]) -> None:
-    """Store the ids that a provider assigned to accepted deliveries and uses in its reports."""
-    if provider_ids:
-        naming = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id == bindparam("key"))
-        rows = [{"key": number, "name": name} for number, name in provider_ids.items()]
-        session.connection().execute(naming.values(provider_id=bindparam("name")), rows)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zlib import crc32
 
-from sqlalchemy import literal, select, update
+from sqlalchemy import case, literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
-from digest.delivery.outbox.transitions import no_later_than_expiry
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
@@ -46,7 +45,8 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    due_at = no_later_than_expiry(literal(until, db.UtcDateTime))
+    moment = literal(until, db.UtcDateTime)
+    due_at = case((DELIVERY_TABLE.c.expires_at < moment, DELIVERY_TABLE.c.expires_at), else_=moment)
     postponing = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id.in_(idle_ids))
     return session.connection().execute(postponing.values(reason=reason[:500], due_at=due_at)).rowcount
 

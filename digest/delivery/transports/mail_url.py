@@ -103,7 +103,7 @@ class MailUrl:
     folder_format: str = ""  #: maildir, eml or memory; empty if mail goes to servers
     folder: Path = Path()
     servers: tuple[MailServer, ...] = ()
-    shares: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
+    shares: tuple[ServerShare, ...] = (ServerShare(),)  #: the servers with their weights and rates
 
     @property
     def profiles(self) -> list[ProviderProfile]:
@@ -146,7 +146,7 @@ def parse_mail_url(text: str) -> MailUrl:
         )
         for server in mail.servers
     )
-    return replace(mail, shares=shares) if any(share.rates for share in shares) else mail
+    return replace(mail, shares=shares)
 
 
 def parse_options(query: str) -> dict[str, str]:

@@ -28,16 +28,9 @@ def open_transport(mail: MailUrl, *, site: Site) -> Transport:
             return EmlFolderTransport(mail.folder)
     if len(mail.servers) == 1:
         return open_server_transport(mail.servers[0], site=site)
-    from digest.delivery.transports.server_pool import PoolMember, ServerPool
+    from digest.delivery.transports.server_pool import ServerPool
 
-    return ServerPool(
-        [
-            PoolMember(
-                transport=open_server_transport(server, site=site), weight=server.weight, name=server.name
-            )
-            for server in mail.servers
-        ]
-    )
+    return ServerPool({server.name: open_server_transport(server, site=site) for server in mail.servers})
 
 
 def open_server_transport(server: MailServer, *, site: Site) -> Transport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Sequence
 from email import message_from_bytes
 from pathlib import Path
@@ -15,13 +14,12 @@ from digest.app_context import open_context
 from digest.delivery.transports import mail_url
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.open_transport import open_transport
-from digest.delivery.transports.server_pool import REST_SECONDS, PoolMember, ServerPool
-from digest.delivery.transports.transport import Message, Outcome, Verdict
+from digest.delivery.transports.server_pool import ServerPool
+from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site.site_profile import Site
 from tests.support.absent_server import AbsentServer
-from tests.support.faulty_smtp_server import faulty_server
 
 
 def message(number: int) -> Message:
@@ -36,76 +34,30 @@ def message(number: int) -> Message:
 WINDOW = [message(number) for number in range(4)]
 
 
-def test_servers_share_the_windows_by_weight() -> None:
-    one, three = MemoryTransport(), MemoryTransport()
-    both = ServerPool([PoolMember(transport=one, weight=1), PoolMember(transport=three, weight=3)])
+def test_letter_goes_through_its_server_only() -> None:
+    away, strict = AbsentServer(), MemoryTransport()
+    strict.answers = {
+        WINDOW[2].recipient: Outcome(delivery_id=0, verdict=Verdict.REFUSED, code=550),
+    }
+    dealt = [replace(each, server=name) for each, name in zip(WINDOW, "abba", strict=True)]
 
-    for _window in range(8):
-        assert all(outcome.verdict is Verdict.ACCEPTED for outcome in both.send(WINDOW))
+    outcomes = list(ServerPool({"a": away, "b": strict}).send(dealt))
 
-    assert (len(one.messages), len(three.messages)) == (8, 24)
-
-
-def test_unbegun_letters_go_to_the_next_server_and_none_goes_to_two() -> None:
-    broken, sound = AbsentServer(after=1), MemoryTransport()
-    both = ServerPool([PoolMember(transport=broken, weight=2), PoolMember(transport=sound)])
-
-    outcomes = list(both.send(WINDOW))
-
-    assert [outcome.verdict for outcome in outcomes] == [Verdict.ACCEPTED] * 4
-    assert [each.delivery_id for each in sound.messages] == [1, 2, 3]
+    assert {each.delivery_id: each.verdict for each in outcomes} == {
+        0: Verdict.UNTRIED, 1: Verdict.ACCEPTED, 2: Verdict.REFUSED, 3: Verdict.UNTRIED,
+    }  # fmt: skip
+    assert [each.delivery_id for each in strict.messages] == [1]
 
 
-def test_refused_letter_is_not_sent_through_another_server() -> None:
-    strict = MemoryTransport({WINDOW[0].recipient: Outcome(delivery_id=0, verdict=Verdict.REFUSED, code=550)})
-    other = MemoryTransport()
-    both = ServerPool([PoolMember(transport=strict, weight=2), PoolMember(transport=other)])
+@pytest.mark.parametrize("server", ["", "removed"])
+def test_letter_without_a_known_server_goes_through_the_first(server: str) -> None:
+    first = MemoryTransport()
+    both = ServerPool({"first": first, "second": AbsentServer()})
 
-    outcomes = list(both.send(WINDOW))
+    outcomes = list(both.send([replace(message(1), server=server)]))
 
-    assert [outcome.verdict for outcome in outcomes] == [Verdict.REFUSED, *[Verdict.ACCEPTED] * 3]
-    assert other.messages == []
-
-
-def test_server_that_did_not_answer_is_tried_last_for_a_while() -> None:
-    seconds = [0.0]
-    away, sound = AbsentServer(), MemoryTransport()
-    members = [PoolMember(transport=away, weight=9), PoolMember(transport=sound)]
-    both = ServerPool(members, clock=lambda: seconds[0])
-
-    for _window in range(3):
-        list(both.send(WINDOW))
-    assert away.windows == 1
-
-    seconds[0] = REST_SECONDS + 1
-    list(both.send(WINDOW))
-    assert away.windows == 2
-
-
-class Shaky(MemoryTransport):
-    """A server that sometimes does not respond."""
-
-    is_away = False
-
-    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        return AbsentServer().send(window) if self.is_away else super().send(window)
-
-
-def test_returning_server_gets_only_its_share() -> None:
-    seconds, shaky, sound = [0.0], Shaky(), MemoryTransport()
-    both = ServerPool([PoolMember(transport=shaky), PoolMember(transport=sound)], clock=lambda: seconds[0])
-
-    shaky.is_away = True
-    for _second in range(300):
-        list(both.send(WINDOW))
-        seconds[0] += 1
-    sound.messages.clear()
-    shaky.is_away = False
-    seconds[0] += REST_SECONDS
-    for _window in range(20):
-        list(both.send(WINDOW))
-
-    assert abs(len(shaky.messages) - len(sound.messages)) <= 2 * len(WINDOW)
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.ACCEPTED]
+    assert len(first.messages) == 1
 
 
 def two_silent_and_one_sound() -> tuple[ServerPool, MemoryTransport]:
@@ -117,16 +69,8 @@ def two_silent_and_one_sound() -> tuple[ServerPool, MemoryTransport]:
             seconds[0] += 30
             return super().send(window)
 
-    silent = [PoolMember(transport=Silent(), name=name, weight=2) for name in ("first", "second")]
-    return ServerPool([*silent, PoolMember(transport=sound, name="third")], clock=lambda: seconds[0]), sound
-
-
-def test_no_further_server_is_tried_when_time_is_up_and_the_next_window_begins_there() -> None:
-    three, sound = two_silent_and_one_sound()
-
-    assert [outcome.verdict for outcome in three.send(WINDOW)] == [Verdict.UNTRIED] * 4
-    assert [outcome.verdict for outcome in three.send(WINDOW)] == [Verdict.ACCEPTED] * 4
-    assert [each.delivery_id for each in sound.messages] == [0, 1, 2, 3]
+    servers: dict[str, Transport] = {"first": Silent(), "second": Silent(), "third": sound}
+    return ServerPool(servers, clock=lambda: seconds[0]), sound
 
 
 def test_letter_assigned_to_a_server_is_not_begun_when_time_is_up() -> None:
@@ -138,30 +82,6 @@ def test_letter_assigned_to_a_server_is_not_begun_when_time_is_up() -> None:
     assert [(each.delivery_id, each.verdict) for each in outcomes] == [(n, Verdict.UNTRIED) for n in range(3)]
     assert outcomes[2].reply == "third: the time limit ended before its turn"
     assert sound.messages == []
-
-
-def test_server_that_did_not_answer_one_run_is_tried_last_in_the_next(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as away, faulty_server() as sound:
-        port = away.getsockname()[1]
-        url = f"smtp://127.0.0.1:{port}?weight=9,smtp://127.0.0.1:{sound.port}"
-        context = open_context(load_settings({"data_dir": tmp_path, "mail_url": url}))
-        away.settimeout(10)
-        hanging_up = Thread(target=hang_up, args=(away,))
-        hanging_up.start()
-        for _run in range(3):
-            with context.open_transport() as transport:
-                assert {outcome.verdict for outcome in transport.send(WINDOW)} == {Verdict.ACCEPTED}
-        hanging_up.join()
-        context.engine.dispose()
-
-        away.settimeout(0)
-        with pytest.raises(BlockingIOError):  # nobody has connected again
-            away.accept()
-
-
-def hang_up(listener: socket.socket) -> None:
-    """Accept one connection, and close it."""
-    listener.accept()[0].close()
 
 
 def test_two_threads_do_not_share_a_connection(tmp_path: Path) -> None:
@@ -182,20 +102,16 @@ def test_two_threads_do_not_share_a_connection(tmp_path: Path) -> None:
     assert found[0] is not ours
 
 
-def test_everything_is_untried_if_no_server_answers() -> None:
-    both = ServerPool([PoolMember(transport=AbsentServer()), PoolMember(transport=AbsentServer())])
-
-    outcomes = list(both.send(WINDOW))
-
-    assert [(each.delivery_id, each.verdict) for each in outcomes] == [(n, Verdict.UNTRIED) for n in range(4)]
-
-
 def test_mail_url_may_name_several_servers_with_weights() -> None:
     url = "smtp://127.0.0.1:25?weight=3, lmtp:///run/lmtp.sock"
-    opened = open_transport(mail_url.parse_mail_url(url), site=Site())
+    mail = mail_url.parse_mail_url(url)
+    opened = open_transport(mail, site=Site())
 
     assert isinstance(opened, ServerPool)
-    assert [member.weight for member in opened.members] == [3, 1]
+    assert [(each.name, each.weight) for each in mail.shares] == [
+        ("smtp://127.0.0.1:25", 3), ("lmtp:///run/lmtp.sock", 1),
+    ]  # fmt: skip
+    assert list(opened.members) == [each.name for each in mail.shares]
     assert str(load_settings({"mail_url": url}).mail) == "smtp://127.0.0.1:25, lmtp:///run/lmtp.sock"
 
 

@@ -27,8 +27,8 @@
 #ifndef MAX_IN_DOUBT
 #define MAX_IN_DOUBT 3 /* as in outbox.backoff */
 #endif
-#ifndef PIPELINED
-#define PIPELINED 1 /* PostgreSQL: settle_and_intend. 0: SQLite, which has no crash that loses a commit */
+#ifndef CRASHES
+#define CRASHES 1 /* PostgreSQL: a crash may lose a commit that did not wait for the disk. 0: SQLite */
 #endif
 
 #define bit(letter) (1 << (letter))
@@ -36,8 +36,7 @@
 
 mtype:state = { queued, claimed, sending, sent, failed, expired, stuck };
 mtype:verdict = { unknown, accepted, refused, deferred, no_reply };
-mtype:step = { idle, holding, piped, answered, checking, intended, replied, leaving };
-mtype:settlement = { none, pending };
+mtype:step = { idle, holding, intended, replied, leaving };
 
 /* -- the database ------------------------------------------------------------------------------------- */
 
@@ -62,22 +61,10 @@ typedef Worker {
     byte window;    /* those of them that are being intended */
     byte to_send;   /* those intended: the worker may send them */
     mtype:verdict verdict[LETTERS];
-    mtype:settlement settlement = none; /* pending: to be committed */
-    byte settled_lease;                 /* its lease: a pending settlement survives the next claim */
-    bool was_tried;                     /* a save may have been committed */
-    bool is_cut                         /* its connection is dead, and nobody has noticed yet */
+    bool was_tried; /* a settlement may have been committed */
+    bool is_cut     /* its connection is dead, and nobody has noticed yet */
 };
 Worker worker[WORKERS];
-
-/* A pipelined statement that its worker has given up, or died after. The database may still begin it. */
-typedef Statement {
-    byte lease;
-    byte intends;
-    byte settled_lease;
-    byte settles;
-    bool is_current /* its settlement is the one that the worker still has */
-};
-Statement late[WORKERS];
 
 /* -- the world ---------------------------------------------------------------------------------------- */
 
@@ -85,12 +72,12 @@ byte copies[LETTERS];    /* how often the mail server has accepted it */
 byte faults = FAULTS;
 
 /* Scratch of one step; emptied at its end, so that it makes no states of its own. */
-byte l, n, w, token, settles, held;
+byte l, n, w, token;
 short used;
 bool is_executed, is_heard, is_changed;
 
 inline done() {
-    d_step { l = 0; n = 0; w = 0; token = 0; settles = 0; held = 0; used = 0; is_executed = false; is_heard = false; is_changed = false }
+    d_step { l = 0; n = 0; w = 0; token = 0; used = 0; is_executed = false; is_heard = false; is_changed = false }
 }
 
 #define is_open(letter) (db[letter].state == queued || db[letter].state == claimed || db[letter].state == sending)
@@ -147,7 +134,7 @@ inline flush() {
 /* A commit that does not wait may be on disk at once, or not. */
 inline flush_perhaps() {
     if
-    :: faults > 0 && PIPELINED -> skip
+    :: faults > 0 && CRASHES -> skip
     :: flush()
     fi
 }
@@ -170,11 +157,10 @@ inline explain(a_lease) {
     fi
 }
 
-inline forget_settlement(me) {
+inline forget_outcome(me) {
     d_step {
     for (l : 0 .. LETTERS - 1) { worker[me].verdict[l] = unknown }
-    worker[me].settlement = none; worker[me].settled_lease = 0; worker[me].was_tried = false;
-    recorded[me] = false; recorded_on_disk[me] = false; late[me].is_current = false
+    worker[me].was_tried = false; recorded[me] = false; recorded_on_disk[me] = false
     }
 }
 
@@ -191,7 +177,7 @@ inline draw_token() {
     used = 1;
     for (l : 0 .. LETTERS - 1) { used = used | bit(db[l].lease) | bit(disk[l].lease) }
     for (n : 0 .. WORKERS - 1) {
-        used = used | bit(worker[n].lease) | bit(worker[n].settled_lease) | bit(late[n].lease) | bit(late[n].settled_lease)
+        used = used | bit(worker[n].lease)
     }
     token = 1;
     do
@@ -272,15 +258,16 @@ inline renew_and_intend(letter) {
 
 inline mark_sent_before_sending(letter) { db[letter].state = sent; db[letter].lease = 0; is_changed = true }
 
-/* intend: window_checks ends or postpones what may not go, and the rest may be sent. */
+/* intend: what may not go is ended or postponed, and the rest may be sent. */
 inline intend(me) {
     printf("worker %d: intend\n", me);
+    choose_window(me);
     begin(me);
     if
     :: is_executed ->
         for (l : 0 .. LETTERS - 1) {
             if
-            :: has(worker[me].window & ~worker[me].to_send, l) && is_held(l, claimed, worker[me].lease) ->
+            :: has(worker[me].window, l) && is_held(l, claimed, worker[me].lease) ->
                 if
                 :: db[l].in_doubt >= MAX_IN_DOUBT -> set_free(l, stuck)
                 :: db[l].in_doubt < MAX_IN_DOUBT -> set_free(l, expired) /* or its reader has unsubscribed */
@@ -317,33 +304,6 @@ inline begin_sending(me) {
     fi
 }
 
-/* One statement, which the database executes while the worker renders. */
-inline settle_and_intend(this_lease, to_intend, last_lease, to_settle, held) {
-    is_changed = false; held = 0;
-    for (l : 0 .. LETTERS - 1) {
-        if
-        :: has(to_settle, l) && is_held(l, sending, last_lease) -> set_free(l, sent); called_sent(l)
-#ifdef NO_INTENT_IN_ONE_GO
-        :: has(to_settle, l) && is_held(l, claimed, last_lease) -> set_free(l, sent); called_sent(l)
-#endif
-        :: else
-        fi;
-        if
-        :: has(to_intend, l) && is_held(l, claimed, this_lease) && db[l].in_doubt < MAX_IN_DOUBT ->
-            held = held | bit(l);
-#if defined(MARK_FIRST_IN_ONE_GO)
-            mark_sent_before_sending(l); called_sent(l)
-#elif defined(NO_INTENT_IN_ONE_GO)
-            skip /* committed with the next statement only */
-#else
-            renew_and_intend(l)
-#endif
-        :: else
-        fi
-    }
-    is_changed = is_changed || to_settle != 0; /* the attempts */
-}
-
 /* -- send --------------------------------------------------------------------------------------------- */
 
 inline accept(letter) {
@@ -363,32 +323,31 @@ inline send(me, letter) {
 }
 
 inline end_window(me) {
-    worker[me].to_send = 0; worker[me].settled_lease = worker[me].lease; worker[me].settlement = pending;
-    worker[me].step = replied
+    worker[me].to_send = 0; worker[me].step = replied
 }
 
 /* -- settle ------------------------------------------------------------------------------------------- */
 
-/* OutcomeRecorder.record: what has been recorded is not recorded again. */
+/* settlement.record: what has been recorded is not recorded again. */
 inline save(me) {
     if
     :: worker[me].was_tried && recorded[me] -> skip
     :: else ->
         for (l : 0 .. LETTERS - 1) {
             if
-#if defined(NO_INTENT) || defined(NO_INTENT_IN_ONE_GO)
-            :: is_held(l, claimed, worker[me].settled_lease) && worker[me].verdict[l] == accepted ->
+#ifdef NO_INTENT
+            :: is_held(l, claimed, worker[me].lease) && worker[me].verdict[l] == accepted ->
                 set_free(l, sent); called_sent(l)
-            :: is_held(l, claimed, worker[me].settled_lease) && worker[me].verdict[l] == no_reply ->
+            :: is_held(l, claimed, worker[me].lease) && worker[me].verdict[l] == no_reply ->
                 renew_and_intend(l); db[l].has_cause = true
 #endif
-            :: is_held(l, sending, worker[me].settled_lease) && worker[me].verdict[l] == accepted ->
+            :: is_held(l, sending, worker[me].lease) && worker[me].verdict[l] == accepted ->
                 set_free(l, sent); called_sent(l)
-            :: is_held(l, sending, worker[me].settled_lease) && worker[me].verdict[l] == refused ->
+            :: is_held(l, sending, worker[me].lease) && worker[me].verdict[l] == refused ->
                 set_free(l, failed)
-            :: is_held(l, sending, worker[me].settled_lease) && worker[me].verdict[l] == deferred ->
+            :: is_held(l, sending, worker[me].lease) && worker[me].verdict[l] == deferred ->
                 set_free(l, queued)
-            :: is_held(l, sending, worker[me].settled_lease) && worker[me].verdict[l] == no_reply ->
+            :: is_held(l, sending, worker[me].lease) && worker[me].verdict[l] == no_reply ->
                 db[l].has_cause = true /* it stays until its lease ends */
             :: else
             fi
@@ -411,18 +370,17 @@ inline settle(me) {
     :: else
     fi;
     if
-    :: is_heard -> forget_settlement(me); go_on(me)
+    :: is_heard -> forget_outcome(me); go_on(me)
     :: !is_heard -> worker[me].was_tried = true
-    :: !is_heard -> /* the database did not return in time */
-        explain(worker[me].settled_lease); forget_settlement(me); worker[me].step = leaving
+    :: !is_heard -> /* the database did not return in time, or the worker was interrupted */
+        explain(worker[me].lease); forget_outcome(me); worker[me].step = leaving
     fi
 }
 
 inline go_on(me) {
     if
-    :: worker[me].step == leaving -> skip
-    :: worker[me].step != leaving && worker[me].remaining != 0 -> worker[me].step = holding
-    :: worker[me].step != leaving && worker[me].remaining == 0 -> forget_claim(me)
+    :: worker[me].remaining != 0 -> worker[me].step = holding
+    :: worker[me].remaining == 0 -> forget_claim(me)
     fi
 }
 
@@ -457,72 +415,25 @@ inline release(me) {
     fi
 }
 
-/* What it knew is gone. Its connection may have a statement on the way. */
+/* What it knew is gone. */
 inline give_up(me) {
-    explain(worker[me].lease); explain(worker[me].settled_lease);
-    forget_settlement(me); forget_claim(me); worker[me].is_cut = false
-}
-
-/* The worker stops waiting for its pipelined statement. */
-inline abandon_statement(me) {
-    if
-    :: late[me].lease == 0 && worker[me].step == piped -> /* the database begins it later */
-        late[me].lease = worker[me].lease; late[me].intends = worker[me].window;
-        if
-        :: worker[me].settlement == pending ->
-            late[me].settled_lease = worker[me].settled_lease; late[me].settles = 0; late[me].is_current = true;
-            for (l : 0 .. LETTERS - 1) {
-                if :: worker[me].verdict[l] != unknown -> late[me].settles = late[me].settles | bit(l) :: else fi
-            }
-        :: else
-        fi
-    :: true
-    fi
+    explain(worker[me].lease);
+    forget_outcome(me); forget_claim(me); worker[me].is_cut = false
 }
 
 /* -- processes ---------------------------------------------------------------------------------------- */
 
-#define all_accepted (worker[me].verdict[0] == unknown || worker[me].verdict[0] == accepted) \
-    && (worker[me].verdict[1] == unknown || worker[me].verdict[1] == accepted) \
-    && (worker[me].verdict[LETTERS - 1] == unknown || worker[me].verdict[LETTERS - 1] == accepted)
 #define is_any_due (is_due(0) || is_due(1) || is_due(LETTERS - 1))
 #define mine worker[me]
-#define is_retried (mine.settlement == pending && mine.was_tried) /* until it is committed, nothing else is begun */
 #define is_window_sent (mine.to_send & ~(((mine.verdict[0] != unknown) << 0) | ((mine.verdict[1] != unknown) << 1) \
     | ((mine.verdict[LETTERS - 1] != unknown) << (LETTERS - 1)))) == 0
 
 proctype Work(byte me) {
 end:
     do
-    :: atomic { mine.step == idle && is_any_due && !is_retried -> claim(me); done() }
-    :: atomic { mine.step == idle && mine.settlement == pending -> settle(me); done() }
-
-    :: atomic { mine.step == holding && PIPELINED && !is_retried -> choose_window(me); mine.step = piped; done() }
-    :: atomic { mine.step == holding && mine.settlement == pending -> settle(me); done() }
-    :: atomic { mine.step == holding && mine.settlement == none -> choose_window(me); mine.step = checking; done() }
-    :: atomic { mine.step == holding && faults > 0 && !is_retried -> spend_fault(); mine.step = leaving; done() }
-
-    :: atomic { mine.step == piped && !mine.is_cut -> /* the database executes it */
-        settles = 0;
-        if
-        :: mine.settlement == pending ->
-            for (l : 0 .. LETTERS - 1) { if :: mine.verdict[l] != unknown -> settles = settles | bit(l) :: else fi }
-            recorded[me] = true
-        :: else
-        fi;
-        settle_and_intend(mine.lease, mine.window, mine.settled_lease, settles, held);
-        flush(); mine.to_send = held; mine.step = answered; done() }
-    :: atomic { mine.step == answered -> /* the worker fetches the reply */
-        forget_settlement(me);
-        if
-        :: mine.to_send == mine.window -> begin_sending(me)
-        :: else -> mine.step = checking
-        fi; done() }
-    :: atomic { (mine.step == piped || mine.step == answered) && (mine.is_cut || faults > 0) -> /* or it is lost */
-        if :: mine.is_cut -> mine.is_cut = false :: else -> spend_fault(); abandon_statement(me) fi;
-        mine.was_tried = mine.settlement == pending; mine.to_send = 0; mine.step = leaving; done() }
-
-    :: atomic { mine.step == checking -> intend(me); done() }
+    :: atomic { mine.step == idle && is_any_due -> claim(me); done() }
+    :: atomic { mine.step == holding -> intend(me); done() }
+    :: atomic { mine.step == holding && faults > 0 -> spend_fault(); mine.step = leaving; done() } /* the run ends */
 
     :: atomic { mine.step == intended && has(mine.to_send, 0) && mine.verdict[0] == unknown -> send(me, 0); done() }
     :: atomic { mine.step == intended && has(mine.to_send, 1) && mine.verdict[1] == unknown -> send(me, 1); done() }
@@ -531,26 +442,21 @@ end:
 #endif
     :: atomic { mine.step == intended && (is_window_sent) -> end_window(me); done() }
 
-    :: atomic { mine.step == replied && PIPELINED && (all_accepted) -> go_on(me); done() } /* settled with the next intent */
     :: atomic { mine.step == replied -> settle(me); done() }
 
-    :: atomic { mine.step == leaving && mine.settlement == pending -> settle(me); done() }
-    :: atomic { mine.step == leaving && mine.settlement == none && mine.remaining != 0 -> release(me); done() }
-    :: atomic { mine.step == leaving && mine.settlement == none && mine.remaining == 0 -> forget_claim(me); done() }
+    :: atomic { mine.step == leaving && mine.remaining != 0 -> release(me); done() }
+    :: atomic { mine.step == leaving && mine.remaining == 0 -> forget_claim(me); done() }
 
     /* The pool tests an idle connection and replaces a dead one; its worker does not hear of it. */
-    :: atomic { mine.is_cut && mine.step != piped && mine.step != answered -> mine.is_cut = false; done() }
+    :: atomic { mine.is_cut -> mine.is_cut = false; done() }
 
-    :: atomic { faults > 0 && (mine.step != idle || mine.settlement != none) ->
-        spend_fault(); abandon_statement(me); give_up(me); done() }
+    :: atomic { faults > 0 && mine.step != idle -> spend_fault(); give_up(me); done() } /* it is killed */
     od
 }
 
 /* Time passes. A letter expires once, and every lease ends if its worker is dead or has done with the letter. */
-#define works_on(me, letter) ((worker[me].lease == db[letter].lease \
-        && has(worker[me].remaining | worker[me].window | worker[me].to_send, letter)) \
-    || (worker[me].settlement != none && worker[me].settled_lease == db[letter].lease \
-        && worker[me].verdict[letter] != unknown))
+#define works_on(me, letter) (worker[me].lease == db[letter].lease \
+    && (has(worker[me].remaining | worker[me].to_send, letter) || worker[me].verdict[letter] != unknown))
 #define is_worked_on(letter) (works_on(0, letter) || works_on(WORKERS - 1, letter))
 
 /* Its worker has slept its lease away, which a crash of the database does not undo. */
@@ -573,40 +479,28 @@ end:
     od
 }
 
-inline run_late(me) {
-    settle_and_intend(late[me].lease, late[me].intends, late[me].settled_lease, late[me].settles, held);
-    if :: late[me].is_current -> recorded[me] = true :: else fi;
-    flush();
-    late[me].lease = 0; late[me].intends = 0; late[me].settled_lease = 0; late[me].settles = 0; late[me].is_current = false
-}
-
-/* The database crashes and recovers, and begins statements that nobody waits for any more. */
+/* The database crashes and recovers. */
 proctype Run_database() {
 end:
     do
     /* Nothing is lost: when nothing moves any more, every letter is accepted, or has ended with a reason. */
     :: timeout -> assert(is_ended(0) && is_ended(1) && is_ended(LETTERS - 1)); break
-    :: atomic { faults > 0 && PIPELINED ->
+    :: atomic { faults > 0 && CRASHES ->
         for (w : 0 .. WORKERS - 1) {
-            late[w].lease = 0; late[w].intends = 0; late[w].settled_lease = 0; late[w].settles = 0; late[w].is_current = false;
             recorded[w] = recorded_on_disk[w];
-            worker[w].is_cut = worker[w].step != idle || worker[w].settlement != none
+            worker[w].is_cut = worker[w].step != idle
         }
         for (l : 0 .. LETTERS - 1) {
             db[l].state = disk[l].state; db[l].lease = disk[l].lease; db[l].lease_ended = disk[l].lease_ended;
             db[l].in_doubt = disk[l].in_doubt; db[l].has_cause = disk[l].has_cause
         }
         spend_fault(); done() }
-    :: atomic { late[0].lease != 0 -> run_late(0); done() }
-#if WORKERS > 1
-    :: atomic { late[1].lease != 0 -> run_late(1); done() }
-#endif
     od
 }
 
 init {
     atomic {
-        for (w : 0 .. WORKERS - 1) { forget_settlement(w); run Work(w) }
+        for (w : 0 .. WORKERS - 1) { forget_outcome(w); run Work(w) }
         for (w : 0 .. LETTERS - 1) { run Pass_time(w) }
         run Run_database(); done()
     }
