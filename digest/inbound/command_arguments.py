@@ -278,7 +278,7 @@ def numbered_date(found: re.Match[str], today: date) -> date:
     choices = [
         f"pause until {day_in_words(each)}" for each in (day_first, date_named(second, first, year, today))
     ]
-    raise BadField("pause", "This date has two meanings. Write: {}, or: {}".format(*tuple(choices)))
+    raise BadField("pause", f"This date has two meanings. Write: {', or: '.join(choices)}")
 
 
 def date_named(day: int, month: int, year: str | None, today: date) -> date:

@@ -84,14 +84,14 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
             reasons = ", ".join((found.why if found.matched else found.failed)[:MAX_REASONS])
             (matched if found.matched else failed).append(f"{topic.name} ({reasons})")
     if matched:
-        return "It matches {}.".format("; ".join(matched))
-    return "None of your topics matches it: {}.".format("; ".join(failed)) if failed else "It was trending."
+        return f"It matches {'; '.join(matched)}."
+    return f"None of your topics matches it: {'; '.join(failed)}." if failed else "It was trending."
 
 
 def test_filter(request: ReaderRequest, command: Command) -> str:
     """Say what a filter would have found lately, and how to add it."""
     _name, text = command_arguments.parse_topic(command.argument)
-    return f"{matches_in_words(request, text)} {f'To get such papers: add {text}'}"
+    return f"{matches_in_words(request, text)} To get such papers: add {text}"
 
 
 def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str:
@@ -111,13 +111,15 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
     if not recent.days:
         said = [after, read, *notes, "There are no papers yet to test it on."]
     elif not count:
-        nothing = "None of the last %s papers matches. Try fewer or more general words, or OR between words."
-        said = [nothing % of_all, after, read, *notes]
+        nothing = (
+            f"None of the last {of_all} papers matches. Try fewer or more general words, or OR between words."
+        )
+        said = [nothing, after, read, *notes]
     else:
-        matches = "It matches %(count)s of the last %(all)s papers; the latest: %(title)s"
         latest = cards.display_title(recent.index.papers[found.last[0]])
         latest = latest if latest.endswith(("?", "!", ".")) else f"{latest}."
-        said = [after, read, matches % {"count": f"{count:,}", "all": of_all, "title": latest}, *notes]
+        matches = f"It matches {count:,} of the last {of_all} papers; the latest: {latest}"
+        said = [after, read, matches, *notes]
     return " ".join(filter(None, said))
 
 
@@ -127,9 +129,9 @@ def saved(request: ReaderRequest, paper: Paper) -> str:
     if not reply.is_trusted:
         page = links.save_url(request.site, subscriber.id, subscriber.link_version, paper.id)
         reply.add_link(f"Save: {title}", page)
-        return f"{title}: {'Open the link below to save it.'}"
+        return f"{title}: Open the link below to save it."
     is_new = saved_papers.save(request.session, subscriber.id, paper.id, now=request.now)
-    return ("Saved: %s." if is_new else "You had saved it before: %s.") % title
+    return f"{'Saved' if is_new else 'You had saved it before'}: {title}."
 
 
 # ── less and more ───────────────────────────────────────────────────────────────────────────────
@@ -149,9 +151,8 @@ def changed(request: ReaderRequest, paper: Paper, *, is_less: bool) -> str:
     if not reply.is_trusted:
         start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)
         page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
-        label = "Less like this: %s" if is_less else "More like this: %s"
-        reply.add_link(label % title, page)
-        return f"{title}: {'Open the link below to change your topics.'} {effects}"
+        reply.add_link(f"{'Less' if is_less else 'More'} like this: {title}", page)
+        return f"{title}: Open the link below to change your topics. {effects}"
     undo_changes.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
     done = "You get fewer papers like this." if is_less else "You get more papers like this."
     return f"{title}: {done} {effects}"

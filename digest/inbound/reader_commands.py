@@ -51,9 +51,12 @@ def pause_digests(request: ReaderRequest, command: Command) -> str:
     request.reply.has_paused = True
     if ends is None:
         return "Paused. Write “resume” to get digests again."
-    said = "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
     week = "" if command.argument else "This is one week; write “pause until 6 January” for longer."
-    return f"{said % figures_in_words.day_in_words(until)} {week}".strip()
+    said = (
+        f"Paused until {figures_in_words.day_in_words(until)}. The digest after that will include the best papers you"
+        " missed. Write “resume” to end the pause sooner."
+    )
+    return f"{said} {week}".strip()
 
 
 def resume_digests(request: ReaderRequest, _command: Command) -> str:
@@ -90,7 +93,7 @@ def add_topic(request: ReaderRequest, command: Command) -> str:
     subscriber_topics.check_topics({name: text}, FilterRegistry(request.session))
     if known and text.casefold() == known.casefold() != topics[known].casefold():
         return f"You have that topic already: {known}: {topics[known]}"
-    done = ("Changed: %s." if known else "Added: %s.") % (known or name)
+    done = f"Changed: {known}." if known else f"Added: {name}."
     changed = {**topics, known or name: text}
     said = save_or_prefill(
         request, done, ("name", name), ("filter", text), given=ReaderSettings(topics=changed)
@@ -108,9 +111,9 @@ def drop_topic(request: ReaderRequest, command: Command) -> str:
     if not topics:
         return "You have no topics. You get trending papers."
     if None in names:
-        return "You have no topic of that name. Yours are: {}.".format(", ".join(topics))
+        return f"You have no topic of that name. Yours are: {', '.join(topics)}."
     kept = {name: text for name, text in topics.items() if name not in gone}
-    done = "Removed: {}.".format(", ".join(gone))
+    done = f"Removed: {', '.join(gone)}."
     return save_or_prefill(
         request, done, *(("drop", name) for name in gone), given=ReaderSettings(topics=kept)
     )
@@ -197,7 +200,7 @@ def explain_command(request: ReaderRequest, command: Command) -> str:
     if kind is None:
         request.reply.wants_help = True
         return ""
-    words = "Also: {}.".format(", ".join(kind.words[1:])) if kind.words[1:] else ""
+    words = f"Also: {', '.join(kind.words[1:])}." if kind.words[1:] else ""
     said = (f"Write: {kind.usage}.", kind.effect, kind.context, kind.description, words)
     return " ".join(filter(None, said))
 

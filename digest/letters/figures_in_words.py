@@ -14,6 +14,9 @@ from digest.editions.schedule import Cadence, Schedule
 from digest.editions.time_zones import zone_of
 from digest.plurals import count
 
+REQUESTED = {
+    Cadence.WEEKDAYS: "a weekday digest", Cadence.WEEKLY: "a weekly digest", Cadence.MONTHLY: "a monthly digest",
+}  # fmt: skip
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_TOPICS_LENGTH = 1500  #: maximum number of characters of the line with all topics of a reader
@@ -114,11 +117,7 @@ def schedule_in_words(schedule: Schedule) -> str:
             days = "The first of every month"
         case _:
             days = "Every day"
-    return "{days} at {time}, {place}".format(
-        days=days,
-        time=f"{schedule.at:%H:%M}",
-        place=place_in_words(schedule.timezone),
-    )
+    return f"{days} at {schedule.at:%H:%M}, {place_in_words(schedule.timezone)}"
 
 
 def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection[str] = ()) -> str:
@@ -127,23 +126,15 @@ def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection
     A stranger may have chosen the names of the topics. Names that are not our `own` are therefore quoted,
     reduced to words, shortened, and limited in number; the others are counted.
     """
+    kind, on_weekdays = REQUESTED.get(cadence, "a daily digest"), cadence is Cadence.WEEKDAYS
     if not topics:
-        return {
-            Cadence.WEEKDAYS: "a digest of trending papers on weekdays",
-            Cadence.WEEKLY: "a weekly digest of trending papers",
-            Cadence.MONTHLY: "a monthly digest of trending papers",
-        }.get(cadence, "a daily digest of trending papers")
-    kind = {
-        Cadence.WEEKDAYS: "a weekday digest of papers on %s",
-        Cadence.WEEKLY: "a weekly digest of papers on %s",
-        Cadence.MONTHLY: "a monthly digest of papers on %s",
-    }.get(cadence, "a daily digest of papers on %s")
+        return "a digest of trending papers on weekdays" if on_weekdays else f"{kind} of trending papers"
     named = [name if name in own else quoted_words(name) for name in topics]
     shown = list(filter(None, named))[:MAX_REQUESTED_NAMED]
     others = len(topics) - len(shown)
     if not shown:
-        return kind % count(others, "topic")
-    return kind % topics_in_words([*shown, *[""] * others], len(shown))
+        return f"{kind} of papers on {count(others, 'topic')}"
+    return f"{kind} of papers on {topics_in_words([*shown, *[''] * others], len(shown))}"
 
 
 def quoted_words(text: str) -> str:
@@ -191,16 +182,8 @@ def listed_words(words: Sequence[str]) -> str:
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
     """Return a sentence such as `Until then, you can read two papers from today on your topics.`"""
     number = ("one paper", "two papers", "three papers")[papers - 1]
-    match is_on_topics, is_from_today:
-        case True, True:
-            sentence = "Until then, you can read %s from today on your topics."
-        case True, False:
-            sentence = "Until then, you can read %s from the past week on your topics."
-        case False, True:
-            sentence = "Until then, you can read %s from today’s trending list."
-        case _:
-            sentence = "Until then, you can read %s from the past week’s trending list."
-    return sentence % number
+    span = "today" if is_from_today else "the past week"
+    return f"Until then, you can read {number} from {span}{' on your topics' if is_on_topics else '’s trending list'}."
 
 
 def papers_for_you(papers: int) -> str:
@@ -252,7 +235,7 @@ def cut_at_word(text: str, max_length: int) -> str:
 def topics_line(topics: Sequence[str], silent: Sequence[str]) -> str:
     """Return a line such as `Your topics: Flows; Vision; Robots (nothing today)`."""
     named = [*topics, *(f"{topic} (nothing today)" for topic in silent)]
-    return cut_at_word("Your topics: {}".format("; ".join(named)), MAX_TOPICS_LENGTH)
+    return cut_at_word(f"Your topics: {'; '.join(named)}", MAX_TOPICS_LENGTH)
 
 
 def papers_a_day(usual: int, most: int) -> str:

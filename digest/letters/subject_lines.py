@@ -16,7 +16,7 @@ def catch_up_counts(missed: int, papers: int, *, is_on_topics: bool) -> str:
 
     A digest with trending papers counts papers, since no filter matched them.
     """
-    missed_in_words = ("%d matches" if is_on_topics else "%d papers") % missed
+    missed_in_words = f"{missed} {'matches' if is_on_topics else 'papers'}"
     if papers == 1:
         return f"While you were away: the best of {missed_in_words}"
     return f"While you were away: the top {papers} of {missed_in_words}"

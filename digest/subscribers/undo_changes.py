@@ -203,10 +203,10 @@ def describe_topics(before: ReaderSettings, after: ReaderSettings) -> Iterator[s
         yield from describe_filter(former, old.get(former), name, new[name])
         was_muted, is_muted = former in (before.muted or ()), name in (after.muted or ())
         if former in old and is_muted != was_muted:
-            yield ("Muted “%s”." if is_muted else "“%s” is in your digests again.") % name
+            yield f"Muted “{name}”." if is_muted else f"“{name}” is in your digests again."
     kept = [renamed.get(name, name) for name in old]
     if [name for name in kept if name in new] != [name for name in new if name in kept]:
-        yield "Your topics now have this order: {}.".format(", ".join(new))
+        yield f"Your topics now have this order: {', '.join(new)}."
 
 
 def renamed_topics(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
@@ -218,9 +218,7 @@ def renamed_topics(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, 
 def describe_filter(former: str, before: str | None, name: str, after: str) -> Iterator[str]:
     """Yield sentences about the name and filter of a topic; `before` is None for a new topic."""
     if before is None:
-        written = "Added the topic “%(name)s” (%(filter)s)."
-        unnamed = "Added the topic “%(name)s”."  # the topic has the filter as its name
-        yield (unnamed if name == after else written) % {"name": name, "filter": after}
+        yield f"Added the topic “{name}”{'' if name == after else f' ({after})'}."
         return
     if former != name:
         yield f"Renamed “{former}” to “{name}”."

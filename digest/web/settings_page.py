@@ -215,9 +215,7 @@ def change_sentences(visit: Visit, change: UndoableChange) -> tuple[str, ...]:
     ]
     trials = topic_trials.try_filters(visit, [text for _, *texts in pairs for text in texts])
     rates = [
-        "“{name}”: {after} papers a day instead of {before}.".format(
-            name=name, after=f"{trials[new].per_day:g}", before=f"{trials[old].per_day:g}"
-        )
+        f"“{name}”: {trials[new].per_day:g} papers a day instead of {trials[old].per_day:g}."
         for name, old, new in pairs
         if old in trials and new in trials
     ]
