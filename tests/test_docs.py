@@ -132,6 +132,14 @@ def test_every_package_is_in_the_architecture_diagram() -> None:
     assert len(ARCHITECTURE.splitlines()) <= 150
 
 
+def test_every_file_where_reading_starts_exists() -> None:
+    files = re.findall(
+        r"`([a-z_/]+\.py)`", ARCHITECTURE.partition("## Where to start reading")[2].partition("\n## ")[0]
+    )
+    assert len(files) >= 15
+    assert [file for file in files if not (ROOT / "digest" / file).is_file()] == []
+
+
 def test_the_changelog_has_entries() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
