@@ -77,6 +77,7 @@ PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "month
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 #: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
 SCHEDULE_FILLERS = words_of("schedule_fillers")
+NUMBERS_ALONE = re.compile(r"\d+(?:[,;&]\d+)+")  #: `1,2` is no identifier
 PAPER_NUMBER, PAPERS_NAMED = pattern_of("paper_number"), pattern_of("papers_named")
 FOR_READER = re.compile(r"\s+for(?: me| later)?$", re.IGNORECASE)  #: as in `save 3 for me`
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
@@ -392,7 +393,7 @@ def zone_named(text: str, *, is_alone: bool) -> str | None:
 def parse_papers(rest: str) -> list[int | str] | None:
     """Return the papers in `3, 5 and 7`: numbers in the answered letter, or identifiers; None for other text."""
     rest = FOR_READER.sub("", words_around_commands.without_thanks(rest))
-    if (only := parse_paper(rest)) is not None:
+    if not NUMBERS_ALONE.fullmatch(rest) and (only := parse_paper(rest)) is not None:
         return [only]
     bare = rest.rstrip(" ?")
     text = re.sub(r"^(?:papers?|nos?\.?|numbers?)\s+", "", bare, flags=re.IGNORECASE)

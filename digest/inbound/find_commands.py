@@ -17,6 +17,7 @@ from itertools import zip_longest
 from digest.inbound import command_arguments, mail_text, words_around_commands
 from digest.inbound.command_arguments import papers_named, pause_in, schedule_in, topics_in, wished_topic
 from digest.inbound.mail_commands import (
+    DO_LATER,
     DO_YOU_MEAN,
     KIND_OF_WORD,
     KINDS,
@@ -65,7 +66,9 @@ FIRST_WORDS = re.compile(r"[^,.!;–—]{1,40}?(?:[,.!;]|\s[-–—])\s+")
 #: Matches the beginning of a line that may give a second command after its topic, and where that one may begin.
 FIRST_OF_TWO = pattern_of("first_of_two", after=r"\b")
 SECOND_OF_TWO = pattern_of("second_of_two", before=r",?\s+")
-INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smith, J. ` or `Smith et al. `
+#: Matches the end of `Smith, J. `, `Smith et al. ` or `6 a.m. `.
+INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$|\b[ap]\.\s?m[.]\s*$")
+CONDITION = pattern_of("condition")
 #: Matches polite beginnings of a command: `I would like to ...`, `could you please ...`.
 LEAD_IN = pattern_of("lead_in")
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
@@ -177,7 +180,7 @@ def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> 
     words = words_around_commands.words_in(line)
     # A name has a capital letter, and `QUERY DIGEST` is none.
     is_plain = (
-        line.islower() and line.replace(" ", "").isalpha()
+        line.islower() and not re.search(r"[@/.\d]", line)
     ) or words_around_commands.SUBSCRIPTIONS & set(words)
     return names.issuperset(words) or (has_commands and words_around_commands.is_name(line) and not is_plain)
 
@@ -321,12 +324,25 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     """Return the commands of a line, and its sentences that are none."""
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
+    if any(command is None and CONDITION.match(one) for one, command in read[:-1]):
+        later = [(one, command) for one, command in read if command is not None]
+        return [
+            done_later(replace(command, line=line), one) for one, command in later[:1]
+        ], [] if later else [line]
     found = [command for _, command in read if command is not None]
     rest = [one for one, command in read if not (command or words_around_commands.is_polite(one))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):
         whole = parse_command(line, names)
         return ([whole], []) if whole else ([], [line])
     return found, rest
+
+
+def done_later(command: Command, sentence: str) -> Command:
+    """Return the command after a condition, `in March, please ...`, as a doubtful one: done at once, it would be done too early."""
+    later = DO_LATER % without_lead_in(sentence)[0].rstrip(".!")
+    return replace(
+        command, doubt=command.doubt or (Unsubscribe.doubt if command.kind is Unsubscribe else later)
+    )
 
 
 def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:

@@ -12,6 +12,7 @@ from digest.inbound.words_around_commands import COMMAND_WORDS, LIST_WORDS, POLI
 
 #: Maximum number of characters in an unclear command; a longer line is taken as text.
 MAX_SENTENCE_LENGTH = 100
+DO_LATER = "Commands are done at once, so this one was not. When it is time, write: %s"
 DO_YOU_MEAN = "Not done. Do you mean this? Then write: %s"
 OPENS_LIST = pattern_of("opens_list", after=r"\s*:?$")  #: a line above a list of topics: `add these topics:`
 

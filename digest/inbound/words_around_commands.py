@@ -41,6 +41,7 @@ YES_WORDS, YES_FILLERS, NO = words_of("yes_words"), words_of("yes_fillers"), pat
 HESITATION = pattern_of("hesitation", before=r"\b", after=r"\b")
 WISH_BESIDE_YES = pattern_of("wish_beside_yes")
 SENTENCE_MARK = re.compile(r"(?<=[.!?])\s+")
+WIDE_PUNCTUATION = re.compile("[、。，！]")  #: separates words of a language without spaces
 ADVERTISING_WORDS = words_of("advertising_words")
 PERSON_WORDS, SENTENCE_WORDS = words_of("person_words"), words_of("sentence_words")
 PREFIX = re.compile(
@@ -63,7 +64,7 @@ def strip_punctuation(word: str) -> str:
 
 def words_in(text: str, *, polite: bool = True) -> list[str]:
     """Return the words of a text in lower case; leave out polite words if `polite` is True."""
-    found = [strip_punctuation(word).casefold() for word in text.split()]
+    found = [strip_punctuation(word).casefold() for word in WIDE_PUNCTUATION.sub(" ", text).split()]
     return [word for word in found if word and not (polite and word in POLITE_WORDS)]
 
 
@@ -100,7 +101,8 @@ def consent_in(line: str) -> str:
     sentence = SENTENCE_MARK.split(line)[0]
     words = [word for word in words_in(sentence) if word not in YES_FILLERS]
     is_yes = bool(words) and words[0] in YES_WORDS and "?" not in sentence
-    return "" if not is_yes or HESITATION.search(sentence) or says_no(line) else sentence
+    is_doubtful = HESITATION.search(sentence) or says_no(line) or CERTAIN.search(f"{' '.join(words)} ")
+    return "" if not is_yes or is_doubtful else sentence
 
 
 def says_no(line: str) -> bool:

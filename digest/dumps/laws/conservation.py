@@ -119,8 +119,7 @@ def losses(reading: DumpReading, tally: Tally) -> Items:
     """Yield a remark on lost papers, and on a page most of whose text was not used."""
     content = reading.source.rewind().read(MAX_BYTES)
     is_text = reading.format in TEXT_FORMATS
-    if is_text or tally.rejected or tally.without_ids or not tally.papers:
-        yield from lost_addresses(content, tally, is_text=is_text)
+    yield from lost_addresses(content, tally, is_text=is_text)
     if len(content) < MAX_BYTES:
         yield from lost_entries(content, reading.format, tally)
         if is_text and reading.format != "html" and not tally.has_faulty_lines:
@@ -131,8 +130,7 @@ def losses(reading: DumpReading, tally: Tally) -> Items:
 def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
     """Yield a remark if addresses of papers stand in the file that no record has.
 
-    In a structured file, a paper may have several addresses: only entries that were rejected or that have no id
-    can be lost.
+    In a structured file, a paper may have several addresses: only papers without any address can be lost.
     """
     content = ESCAPED_SLASH.sub(b"/", content)
     there = addresses_in(content)
