@@ -73,7 +73,8 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     asks_for_pause = any(command.kind is PauseDigests for command in mail.commands)
     is_clear = len(mail.unclear) < len(mail.commands)
     writer_checks.check_person(mail.message, may_be_automatic=is_clear)
-    if any(is_advertising(command) for command in mail.unclear):
+    doubtful = [ADDRESS.sub("", one.line) for one in mail.unclear if one.kind is Unsubscribe]
+    if any(map(writer_checks.LINK.search, doubtful)):  # `Stop paying too much: win.example`
         raise MailIgnored("the mail reads like an advertisement")
     if not (is_clear or asks_for_pause) and writer_checks.reads_as_automatic(mail.message):
         return mail_without_command.answer(context, mail)
@@ -81,12 +82,6 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
         return reply_to_reader(context, reader, mail)
     answer = sign_up_requests.ask_to_subscribe if mail.is_sign_up else mail_without_command.answer_stranger
     return answer(context, mail, email, subscriber)
-
-
-def is_advertising(command: Command) -> bool:
-    """Return whether a doubtful `unsubscribe` has a link, such as `Stop paying too much: win.example`."""
-    has_link = writer_checks.LINK.search(ADDRESS.sub("", command.line))
-    return command.kind is Unsubscribe and bool(has_link)
 
 
 def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | None:

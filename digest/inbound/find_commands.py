@@ -325,24 +325,18 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     if any(command is None and CONDITION.match(one) for one, command in read[:-1]):
-        later = [(one, command) for one, command in read if command is not None]
-        return [
-            done_later(replace(command, line=line), one) for one, command in later[:1]
-        ], [] if later else [line]
+        later = ((one, command) for one, command in read if command is not None)
+        for one, command in later:  # `in March, please ...`: done at once, it would be done too early
+            is_leaving, example = command.kind is Unsubscribe, without_lead_in(one)[0].rstrip(".!")
+            doubt = command.doubt or (command.kind.doubt if is_leaving else DO_LATER % example)
+            return [replace(command, line=line, doubt=doubt)], []
+        return [], [line]
     found = [command for _, command in read if command is not None]
     rest = [one for one, command in read if not (command or words_around_commands.is_polite(one))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):
         whole = parse_command(line, names)
         return ([whole], []) if whole else ([], [line])
     return found, rest
-
-
-def done_later(command: Command, sentence: str) -> Command:
-    """Return the command after a condition, `in March, please ...`, as a doubtful one: done at once, it would be done too early."""
-    later = DO_LATER % without_lead_in(sentence)[0].rstrip(".!")
-    return replace(
-        command, doubt=command.doubt or (Unsubscribe.doubt if command.kind is Unsubscribe else later)
-    )
 
 
 def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:

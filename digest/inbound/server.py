@@ -102,7 +102,9 @@ class MailReceiver:
 
     async def handle_DATA(self, _server: Any, _session: Session, envelope: Envelope) -> str:  # noqa: N802
         """Store and process a message, even if the client disconnects, and return the reply."""
-        sender, recipients = sender_of(envelope), [str(address) for address in envelope.rcpt_tos]
+        sender = (envelope.mail_from or "").strip("<>")  # "" for the `<>` of reports
+        sender = sender.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")
+        recipients = [str(address) for address in envelope.rcpt_tos]
         content = envelope.original_content or b""
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -179,12 +181,6 @@ def parsed(content: bytes) -> ReceivedMail | None:
     except Exception:
         log.exception("a message could not be parsed")
         return None
-
-
-def sender_of(envelope: Envelope) -> str:
-    """Return the envelope sender of a message, "" for the `<>` of reports, as every database can store it."""
-    sender = (envelope.mail_from or "").strip("<>")
-    return sender.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 # ── clients ─────────────────────────────────────────────────────────────────────────────────────

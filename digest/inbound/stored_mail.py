@@ -47,6 +47,7 @@ class StorageUse:
 NOTHING = StorageUse(mails=0, size=0)
 #: Limit per purpose: of mail that waits to be processed, and of mail that is kept.
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
+SHARE_OF_A_MAIL = TOTAL_LIMIT.size // TOTAL_LIMIT.mails  #: the total limit counts both messages and bytes
 NETWORK_LIMIT = StorageUse(mails=200, size=10 * MB)
 SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)
 
@@ -217,20 +218,15 @@ def surplus_of(kept: Sequence[tuple[int, str, int]]) -> list[int]:
     """Return the ids to delete from messages given as (id, network, size), oldest first."""
     shares, gone = Counter[str](), list[int]()
     for _, network, size in kept:
-        shares[network] += share_of(size)
+        shares[network] += size + SHARE_OF_A_MAIL
     left = list(kept)
     while not TOTAL_LIMIT.allows(StorageUse(mails=len(left), size=sum(size for _, _, size in left)), NOTHING):
         largest = max(shares, key=lambda network: shares[network])
         oldest = next(message for message in left if message[1] == largest)
         left.remove(oldest)
         gone.append(oldest[0])
-        shares[largest] -= share_of(oldest[2])
+        shares[largest] -= oldest[2] + SHARE_OF_A_MAIL
     return gone
-
-
-def share_of(size: int) -> int:
-    """Return a message's share of the total limit, which counts both messages and bytes."""
-    return size + TOTAL_LIMIT.size // TOTAL_LIMIT.mails
 
 
 def is_full(session: Session) -> bool:
