@@ -24,8 +24,9 @@ from digest.backups import opt_out_file
 from digest.backups.opt_out_file import OPT_OUT_FILE
 from digest.db import DBAPIError
 from digest.db.tables.deliveries import Lane
-from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops
+from digest.delivery.outbox import delivery_listing
+from digest.delivery.outbox.transitions import LEASE
 from digest.dumps.intake import dumps_folder
 from digest.dumps.sources import stored_sources
 from digest.errors import DigestError
@@ -98,7 +99,7 @@ def sweep() -> None:
     """Enqueue the delivery of all due letters of each lane: new, deferred, or with an expired lease."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
         with app_context().read_session() as session:
-            due = outbox.count_due(
+            due = delivery_listing.count_due(
                 session, lane=lane, now=app_context().clock(), limit=LETTERS_PER_TASK * MAX_TASKS
             )
         task_count = min(-(-due // LETTERS_PER_TASK), MAX_TASKS)
@@ -112,7 +113,7 @@ def requeue_claims() -> None:
         died = [
             one for one in heartbeats.list_processes(session) if one.role == "worker" and one.is_dead(now)
         ]
-    if any(now - one.at < 2 * outbox.LEASE for one in died):
+    if any(now - one.at < 2 * LEASE for one in died):
         requeue_dead_claims()
 
 

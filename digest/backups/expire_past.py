@@ -18,7 +18,8 @@ from digest import db
 from digest.db.tables.dumps import UnreadDump
 from digest.db.tables.service_state import Heartbeat
 from digest.db.tables.subscribers import SignUp, Subscriber, SubscriberState
-from digest.delivery import outbox, restore_point
+from digest.delivery import restore_point
+from digest.delivery.outbox import enqueue, withdrawals
 from digest.delivery.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
@@ -35,7 +36,7 @@ def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetim
     Sign-ups that wait for a confirmation letter are deleted, because the letter may have been sent already.
     """
     restore_point.set_restore_point(session, now)
-    letters = outbox.expire_open(session, RESTORED, now=now)
+    letters = withdrawals.expire_open(session, RESTORED, now=now)
     confirmation_letters.skip_reminders(session, site, RESTORED, now=now)
     for table in (SignUp, Heartbeat, UnreadDump):
         session.execute(delete(table))
@@ -49,7 +50,7 @@ def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> in
     query = select(Subscriber).where(has_digests).order_by(Subscriber.id).limit(BATCH_READERS)
     while readers := session.scalars(query.where(Subscriber.id > last_id)).all():
         last_id = readers[-1].id
-        decided = outbox.decided_editions(session, [one.id for one in readers], made_at)
+        decided = enqueue.decided_editions(session, [one.id for one in readers], made_at)
         status = {
             one.id: status_at_backup(one, decided.get(one.id, ()), made_at=made_at, now=now)
             for one in readers
@@ -76,7 +77,7 @@ def record_editions(
         for edition in editions if not is_paused else ():
             row = expired_row(reader.id, reader.email, edition, now, reason=RESTORED)
             by_edition[edition.name].append(row)
-    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+    return sum(len(enqueue.queue_digests(session, rows)) for rows in by_edition.values())
 
 
 def status_at_backup(

@@ -46,12 +46,12 @@ def deliveries(
         digest deliveries --email ada@example.org --json
     """
     from digest.db.tables.deliveries import DeliveryState
-    from digest.delivery import outbox
+    from digest.delivery.outbox import delivery_listing
 
     del called
     chosen: dict[str, Any] = {"state": parse_choice("--state", state, DeliveryState), "email": email}
     return listing(
-        lambda limit: map(as_report, outbox.list_deliveries(work.session, **chosen, limit=limit)),
+        lambda limit: map(as_report, delivery_listing.list_deliveries(work.session, **chosen, limit=limit)),
         {
             "id#": lambda row: str(row["id"]),
             "letter": lambda row: row["edition"] or row["letter"],
@@ -63,7 +63,7 @@ def deliveries(
         shrinks="reason to",
         empty="No deliveries.",
         limit=limit,
-        total=partial(outbox.count_deliveries, work.session, **chosen),
+        total=partial(delivery_listing.count_deliveries, work.session, **chosen),
         hint=" Narrow with --state or --email.",
     )
 
@@ -140,7 +140,8 @@ def settle(
         digest deliveries settle 1042 --send-again
         digest deliveries settle --all --give-up --dry-run
     """
-    from digest.delivery import outbox, stop_and_resume
+    from digest.delivery import stop_and_resume
+    from digest.delivery.outbox import stuck_deliveries
 
     if bool(ids) == everything:
         raise BadField("ID", "name the letters, or give --all. See: digest deliveries --state stuck")
@@ -148,8 +149,8 @@ def settle(
         raise BadField("--send-again", "give either --send-again or --give-up.")
     changed = stop_and_resume.change_stuck_letters(
         work.session,
-        outbox.stuck_ids(work.session) if everything else ids or [],
-        outbox.retry_stuck if again else outbox.give_up_stuck,
+        stuck_deliveries.stuck_ids(work.session) if everything else ids or [],
+        stuck_deliveries.retry_stuck if again else stuck_deliveries.give_up_stuck,
         now=now,
         is_dry_run=dry_run,
     )
@@ -172,12 +173,13 @@ def show(
         digest deliveries show '<d-1042@papers.example.org>' --json
     """
     from digest.bounces import bounce_score
-    from digest.delivery import outbox
+    from digest.delivery.outbox import delivery_listing
+    from digest.delivery.outbox.attempts import list_attempts
 
-    row = outbox.find_delivery(work.session, delivery)
+    row = delivery_listing.find_delivery(work.session, delivery)
     report = as_report(row) | {"press": row.press, "content_hash": row.content_hash}
     failures = bounce_score.list_failures(work.session, delivery_id=row.id)
-    attempts = outbox.list_attempts(work.session, row.id)
+    attempts = list_attempts(work.session, row.id)
     report |= {
         "attempts": [fields_of(one, "began_at ended_at verdict phase code reply lease") for one in attempts],
         "bounces": [fields_of(bounce, incoming_mail.FIELDS) for bounce, _ in failures],

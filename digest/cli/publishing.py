@@ -250,12 +250,13 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
     """Deliver letters as if it were `now`; return the counts, and a message if Ctrl-C stopped the run."""
     from digest import db
     from digest.db.tables.deliveries import DeliveryState
-    from digest.delivery import outbox, stop_and_resume
+    from digest.delivery import stop_and_resume
+    from digest.delivery.outbox import delivery_listing
 
     with command_context.open_write_session(context, renders=True) as session:
         stop_and_resume.requeue_dead_claims(session, now=current_time(now))
     with context.read_session() as session:
-        waiting = outbox.count_by_state(session)[DeliveryState.QUEUED]
+        waiting = delivery_listing.count_by_state(session)[DeliveryState.QUEUED]
     with (
         error_sentences.on_ctrl_c(lambda: IN_DOUBT),
         command_context.open_write_session(context, renders=True) as session,
@@ -271,7 +272,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
             progress=done.update_to,
             sleep=None if now else sleep,
         )
-        left = outbox.count_by_state(session)[DeliveryState.QUEUED]
+        left = delivery_listing.count_by_state(session)[DeliveryState.QUEUED]
         stop = stopped_delivering(report.sent, left) if received else ""
     return asdict(report), stop
 

@@ -364,12 +364,12 @@ IN_LOG = "Another process is reading the database, so its log may contain the de
 
 def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
     """Return sentences about the data that an erasure will delete."""
-    from digest.delivery import outbox
+    from digest.delivery.outbox import delivery_listing
     from digest.subscribers import subscriber_rows, subscriber_topics
 
     found = subscriber_rows.get(session, email)
     topics = plurals.count(len(subscriber_topics.topics_of(session, found)), "topic")
-    letters = plurals.count(outbox.count_deliveries(session, email=found.email), "letter")
+    letters = plurals.count(delivery_listing.count_deliveries(session, email=found.email), "letter")
     after = " Mail to it will be suppressed." if suppress else " The address may then subscribe again."
     return f"{found.email} ({found.state}, {topics}, {letters}) will be erased. This cannot be undone.{after}"
 

@@ -12,7 +12,9 @@ from msgspec import Struct
 from xxhash import xxh3_128_hexdigest
 
 from digest.bounces import suppressions
-from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState, may_reach_suppressed
+from digest.delivery.outbox.letter_eligibility import may_reach_suppressed
+from digest.delivery.outbox.recipients import RecipientState
+from digest.delivery.outbox.transitions import ClaimedDelivery, Intent
 from digest.delivery.transports.transport import Message
 from digest.editions.compose import Digest
 from digest.letters import headers, letter_rendering, mime, personalization

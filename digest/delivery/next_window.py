@@ -11,13 +11,14 @@ from time import monotonic
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Lane
-from digest.delivery import outbox, rendering_inputs
+from digest.delivery import rendering_inputs
 from digest.delivery.limits import shared_limits
 from digest.delivery.limits.canary import Canary
 from digest.delivery.limits.decisions import Wait
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderContext
-from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.outbox import delivery_listing, transitions
+from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.delivery.transports.transport import Transport
 from digest.delivery.window_checks import end_unsent, requeued
 from digest.process import failpoints
@@ -110,7 +111,7 @@ def next_window(run: DeliveryRun, held: HeldLetters) -> Sequence[ClaimedDelivery
     """
     while held.letters and not (run.is_over or held.standstill or is_urgent_due(run, held)):
         now, waits = run.clock(), held.waits
-        if held.leased_until - now < outbox.LEASE / 2:
+        if held.leased_until - now < transitions.LEASE / 2:
             renew(run, held, now)
             continue
         ready = [each for each in held.letters if each.id not in waits or waits[each.id].until <= now]
@@ -130,15 +131,15 @@ def is_urgent_due(run: DeliveryRun, held: HeldLetters) -> bool:
     if run.lane or held.lane is Lane.PROMPT or now < held.checked_at + PRIORITY_CHECK_INTERVAL:
         return False
     held.checked_at = now
-    is_due = outbox.count_due(run.session, lane=Lane.PROMPT, now=now) > 0
+    is_due = delivery_listing.count_due(run.session, lane=Lane.PROMPT, now=now) > 0
     run.session.commit()
     return is_due
 
 
 def renew(run: DeliveryRun, held: HeldLetters, now: datetime) -> None:
     """Renew the lease of the held letters, and forget those that another worker holds."""
-    began, until = monotonic(), now + outbox.LEASE
-    kept = outbox.renew(run.session, [each.id for each in held.letters], lease=held.lease, until=until)
+    began, until = monotonic(), now + transitions.LEASE
+    kept = transitions.renew(run.session, [each.id for each in held.letters], lease=held.lease, until=until)
     run.session.commit()
     held.letters = [each for each in held.letters if each.id in kept]
     held.leased_until, held.leased_at = until, began

@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.subscribers import FilterRow
-from digest.delivery import outbox, press_store
+from digest.delivery import press_store
 from digest.delivery.message_rendering import RenderContext
-from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.outbox import recipients
+from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters.press.digest_letters import DigestLetters
@@ -41,7 +42,9 @@ def load_context(
 ) -> RenderContext:
     """Return the context with the data needed to render these letters."""
     digests = load_digests(claimed)
-    found = outbox.load_recipients_with_versions(session, (delivery.subscriber_id for delivery in claimed))
+    found = recipients.load_recipients_with_versions(
+        session, (delivery.subscriber_id for delivery in claimed)
+    )
     return replace(
         base,
         recipients={number: recipient for number, (recipient, _) in found.items()},

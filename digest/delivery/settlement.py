@@ -12,13 +12,15 @@ from sqlalchemy.orm import Session
 
 from digest.bounces import bounce_score, report_parser
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox, shown
+from digest.delivery import shown
 from digest.delivery.limits import domain_pauses, shared_limits
 from digest.delivery.limits.domain_pauses import LetterReply
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import AttemptRecord, ClaimedDelivery, Ending
+from digest.delivery.outbox import backoff, silent_server, transitions
+from digest.delivery.outbox.attempts import AttemptRecord, is_recorded, record_attempts
 from digest.delivery.outbox.letter_eligibility import UNCONFIRMED_LETTERS
+from digest.delivery.outbox.transitions import ClaimedDelivery, Ending
 from digest.delivery.transports.transport import Outcome, Verdict
 from digest.site.site_profile import Site
 
@@ -71,21 +73,21 @@ def record(
     """
     lease, now = window.lease, window.ended_at
     attempted = [each.delivery_id for each in window.attempted]
-    if may_be_recorded and outbox.is_recorded(session, window.letters, attempted, lease=lease, at=now):
+    if may_be_recorded and is_recorded(session, window.letters, attempted, lease=lease, at=now):
         return Counter(RESULTS[each.verdict] for each in window.outcomes)
     endings = [ending(window, each) for each in window.outcomes]
-    held = outbox.settle(session, endings, was=DeliveryState.SENDING, lease=lease, now=now)
+    held = transitions.settle(session, endings, was=DeliveryState.SENDING, lease=lease, now=now)
     attempts = [
         AttemptRecord(each.delivery_id, window.began_at, each.verdict, each.phase, each.code, each.reply)
         for each in window.attempted
     ]
-    outbox.record_attempts(session, attempts, lease=lease, now=now)
+    record_attempts(session, attempts, lease=lease, now=now)
     if refused := [each for each in window.attempted if each.verdict is Verdict.REFUSED]:
         shown.release(session, held & {each.delivery_id for each in refused})
     for each in refused:
         count_bounce(session, site, window, each)
     if window.had_no_reply:
-        outbox.note_silence(session, outcome_text(window.outcomes[0]), now=now)
+        silent_server.note_silence(session, outcome_text(window.outcomes[0]), now=now)
     update_limits(session, rules, window)
     return Counter(RESULTS[each.verdict] for each in window.outcomes if each.delivery_id in held)
 
@@ -105,7 +107,7 @@ def ending(window: SentWindow, outcome: Outcome) -> Ending:
         case Verdict.DEFERRED if pause := domain_pauses.throttle_pause(outcome.reply):
             due_at = now + pause
         case Verdict.DEFERRED:
-            due_at, was_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
+            due_at, was_tried = backoff.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
     return Ending(id=delivery.id, state=state, reason=reason, due_at=due_at, was_tried=was_tried)
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops, shared_limits
 from digest.delivery.limits.limiter import STOPPED_PREFIX
+from digest.delivery.outbox import backoff, delivery_listing, transitions
 from digest.errors import BadField
 from digest.process import heartbeats
 
@@ -32,7 +32,7 @@ def resume_mail(
     if with_deferred:
         shared_limits.end_pauses(session, now=now)
     if lifted or with_deferred:
-        due = outbox.make_due(session, reason="" if with_deferred else STOPPED_PREFIX, now=now)
+        due = backoff.make_due(session, reason="" if with_deferred else STOPPED_PREFIX, now=now)
     if is_dry_run:
         session.rollback()
     return lifted, due
@@ -40,7 +40,7 @@ def resume_mail(
 
 def requeue_dead_claims(session: Session, *, now: datetime) -> int:
     """Requeue the letters that dead processes had claimed, and return their number."""
-    return outbox.release_dead_claims(session, dead_machines=heartbeats.dead_machines(session, now))
+    return transitions.release_dead_claims(session, dead_machines=heartbeats.dead_machines(session, now))
 
 
 def change_stuck_letters(
@@ -56,7 +56,7 @@ def change_stuck_letters(
     Raises BadField for a letter that is not stuck, and NotFound for a letter that does not exist.
     """
     for number in ids:
-        state = outbox.find_delivery(session, str(number)).state
+        state = delivery_listing.find_delivery(session, str(number)).state
         if state != DeliveryState.STUCK:
             raise BadField(
                 "ID", f"letter {number} is {state}, not stuck. See: digest deliveries show {number}"

@@ -10,10 +10,12 @@ from sqlalchemy.orm import Session
 
 from digest.bounces import suppressions
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox, shown
+from digest.delivery import shown
 from digest.delivery.limits.decisions import Wait
 from digest.delivery.message_rendering import RenderedDelivery
-from digest.delivery.outbox import ClaimedDelivery, Ending, RecipientState
+from digest.delivery.outbox import letter_eligibility, transitions
+from digest.delivery.outbox.recipients import RecipientState, load_recipients_with_versions
+from digest.delivery.outbox.transitions import ClaimedDelivery, Ending
 from digest.site.site_profile import Site
 
 #: A delivery and its rendered letter; None if the letter cannot be rendered or has no address.
@@ -27,7 +29,7 @@ def end_unsent(session: Session, endings: Sequence[Ending], *, lease: str, now: 
     """
     if not endings:
         return Counter()
-    held = outbox.settle(session, endings, was=DeliveryState.CLAIMED, lease=lease, now=now)
+    held = transitions.settle(session, endings, was=DeliveryState.CLAIMED, lease=lease, now=now)
     done = [each for each in endings if each.id in held]
     waiting = [each for each in done if each.due_at and each.due_at > now]
     ended = [each for each in done if each.state is not DeliveryState.QUEUED]
@@ -53,7 +55,7 @@ def endings_of_blocked(
     if not letters:
         return
     deliveries = [delivery for delivery, _ in letters]
-    recipients = outbox.load_recipients_with_versions(session, (each.subscriber_id for each in deliveries))
+    recipients = load_recipients_with_versions(session, (each.subscriber_id for each in deliveries))
     suppressed = suppressed_ids(session, site, deliveries)
     for delivery, rendered in letters:
         recipient, _ = recipients.get(delivery.subscriber_id or 0, (None, ""))
@@ -71,7 +73,11 @@ def suppressed_ids(session: Session, site: Site, deliveries: Sequence[ClaimedDel
     """
     ids = set[int]()
     for lifts in (False, True):
-        emails = {each.id: each.email for each in deliveries if outbox.may_reach_suppressed(each) is lifts}
+        emails = {
+            each.id: each.email
+            for each in deliveries
+            if letter_eligibility.may_reach_suppressed(each) is lifts
+        }
         known = {email for email in emails.values() if email}
         suppressed = suppressions.find_suppressed(session, site, known, permanently=lifts)
         ids |= {number for number, email in emails.items() if email in suppressed}
@@ -87,7 +93,7 @@ def reason_to_end(
     now: datetime,
 ) -> tuple[DeliveryState, str] | None:
     """Return the terminal state and reason of a letter that must not be sent, or None if it may be sent."""
-    refusal = outbox.refusal_reason(delivery, recipient, is_suppressed=is_suppressed, now=now)
+    refusal = letter_eligibility.refusal_reason(delivery, recipient, is_suppressed=is_suppressed, now=now)
     if refusal or (rendered and not delivery.in_doubt):
         return refusal
     if rendered is None:

@@ -22,13 +22,14 @@ from msgspec.structs import replace
 
 from digest import db, plurals
 from digest.db.tables.deliveries import DeliveryState, Lane
-from digest.delivery import database_retries, outbox, settlement
+from digest.delivery import database_retries, settlement
 from digest.delivery.limits import emergency_stops, shared_limits
 from digest.delivery.limits.decisions import Refill, Wait
 from digest.delivery.limits.domain_pauses import domain_of
 from digest.delivery.limits.limiter import Reservation, Window
 from digest.delivery.message_rendering import RenderedDelivery, render_delivery
 from digest.delivery.next_window import DeliveryRun, HeldLetters, load, next_window
+from digest.delivery.outbox import backoff, transitions
 from digest.delivery.settlement import SentWindow
 from digest.delivery.transports.transport import Outcome, Verdict
 from digest.delivery.window_checks import Letter, end_unsent, endings_of_blocked, reason_to_end, requeued
@@ -73,7 +74,7 @@ def claim(run: DeliveryRun) -> HeldLetters | None:
             continue
         now, began = run.clock(), monotonic()
         db.commit_asynchronously(run.session)  # a lost claim leaves its letters queued
-        if letters := outbox.claim(run.session, lane=lane, now=now, limit=size):
+        if letters := transitions.claim(run.session, lane=lane, now=now, limit=size):
             lease, until = letters[0].lease, letters[0].leased_until
             return HeldLetters(
                 letters=letters, lane=lane, lease=lease, leased_until=until, leased_at=began, checked_at=now
@@ -92,8 +93,11 @@ def check_and_intend(
     """
     now, began = run.clock(), monotonic()
     reservation, allowed = reserve(run, held, window, now)
-    intents, until = [each.intent for each in allowed.values()], outbox.renewed_lease(held.leased_until, now)
-    intended = outbox.intend(run.session, intents, lease=held.lease, until=until)
+    intents, until = (
+        [each.intent for each in allowed.values()],
+        transitions.renewed_lease(held.leased_until, now),
+    )
+    intended = transitions.intend(run.session, intents, lease=held.lease, until=until)
     lost = [letter for number, letter in allowed.items() if number not in intended]
     ended = end_others(run, held, window, reservation, lost, now)
     failpoints.reach("intending")
@@ -151,7 +155,9 @@ def give_back(run: DeliveryRun, held: HeldLetters, *, is_patient: bool = True) -
             # `sending` comes last: the commit of an intent may be in progress, and the first statement waits for
             # its end.
             given_back = end_unsent(session, endings, lease=held.lease, now=now)
-            intended = outbox.settle(session, endings, was=DeliveryState.SENDING, lease=held.lease, now=now)
+            intended = transitions.settle(
+                session, endings, was=DeliveryState.SENDING, lease=held.lease, now=now
+            )
             unsent = [(each, "") for each in letters if each.id in intended]
             settlement.release_tokens(session, run.rules, unsent, now=now)
             emails = [each.email or "" for each in letters]
@@ -244,7 +250,7 @@ def postpone_digests(run: DeliveryRun, wait: Wait) -> None:
     now, postponed = run.clock(), POSTPONE_BATCH
     run.must_digests_wait = wait.until - now < LASTING_WAIT
     while postponed == POSTPONE_BATCH and not run.must_digests_wait:
-        postponed = outbox.postpone(
+        postponed = backoff.postpone(
             run.session, lane=Lane.BULK, until=wait.until, reason=wait.reason, now=now, limit=POSTPONE_BATCH
         )
         run.session.commit()
@@ -300,7 +306,7 @@ def tries(
     run: DeliveryRun, held: HeldLetters, description: str, *, is_patient: bool
 ) -> Iterator[database_retries.Try]:
     """Retry a block whose commit must not be lost, for at most five minutes or three quarters of the lease."""
-    deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
+    deadline = held.leased_at + 0.75 * transitions.LEASE.total_seconds()  # earlier than the task's time limit
     return database_retries.tries(
         run.session,
         description=description,

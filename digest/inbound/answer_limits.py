@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
 from digest.delivery.limits import daily_counts
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
@@ -48,7 +47,7 @@ def queue_answer(
     if not (is_proven or is_command or count_unproven(context, letter, mail.network, in_all=MAX_IN_ALL)):
         raise MailIgnored("its network, or all networks together, got too many answers today")
     same = f"{text_hash(once)}-{now:{period}}" if once else f"{now.isoformat()}-{count}"
-    number = outbox.queue_letter(
+    number = enqueue.queue_letter(
         context.session,
         letter=planned_letters.AnswerLetter(
             kind=letter,

@@ -10,8 +10,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.inbound import answer_limits, mail_text, words_around_commands, writer_checks
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome
@@ -83,7 +82,7 @@ def close_or_ask_again(
         raise MailIgnored("the mail answers an invitation, but neither with yes nor with no")
     words = [line for line in mail_text.written_lines(mail.message) if line] if is_proven else ["elsewhere"]
     answer_limits.count_answer(context, confirmation.email, is_proven=is_proven)
-    number = outbox.queue_letter(
+    number = enqueue.queue_letter(
         context.session,
         letter=planned_letters.ConfirmLetter(
             confirmation_id=confirmation.id,

@@ -12,9 +12,8 @@ from typing import Any
 
 from digest.bounces import suppressions
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
 from digest.delivery.limits import daily_counts
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.inbound import (
     answer_limits,
     answered_letter,
@@ -165,7 +164,7 @@ def pass_on(context: MailContext, mail: CommandMail, email: str, *, answered_by:
         "lines": [one_line(line) for line in text.splitlines()],
     }
     letter = planned_letters.PassedOnLetter(writer=who, day=now.date(), number=number, contents=decision)
-    outbox.queue_letter(
+    enqueue.queue_letter(
         session, letter=letter, subscriber_id=None, email=operator, site=context.site, now=now
     )
     return True

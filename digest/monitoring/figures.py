@@ -21,9 +21,11 @@ from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState, Sup
 from digest.db.tables.papers import PaperRow
 from digest.db.tables.service_state import EmergencyStop
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
 from digest.delivery.limits import emergency_stops, shared_limits
 from digest.delivery.limits.decisions import ALL, BULK
+from digest.delivery.outbox import silent_server
+from digest.delivery.outbox.open_deliveries import IS_OPEN
+from digest.delivery.outbox.silent_server import MailSilence
 from digest.editions.schedule import Cadence, Schedule, schedule_status
 from digest.papers import expected_arrivals
 from digest.papers.catalog.queries import arrivals
@@ -54,7 +56,7 @@ class Figures:
     due_now: int  #: number of active subscribers who get a digest at the next publication
     work: tuple[DueWork, ...]  #: the work that could be done now
     last_run_at: datetime | None  #: when `digest run` last ran
-    silence: outbox.MailSilence | None  #: the time in which no mail server takes letters
+    silence: MailSilence | None  #: the time in which no mail server takes letters
     last_task_at: datetime | None  #: when a task last reached a worker
     latest_dumps: Sequence[DumpRow]
     late_lists: tuple[LateList, ...]
@@ -80,7 +82,7 @@ def count_figures(session: Session, *, now: datetime) -> Figures:
         **single_figures(session),
         work=due_work(session, stops, now),
         last_run_at=heartbeats.last_run(session),
-        silence=outbox.find_silence(session),
+        silence=silent_server.find_silence(session),
         last_task_at=heartbeats.last_queue_heartbeat(session),
         latest_dumps=latest_dumps(session),
         late_lists=expected_arrivals.late_lists(arrivals(session, until=now), now=now),
@@ -213,7 +215,7 @@ def letters_to_send(session: Session, stops: Iterable[EmergencyStop], now: datet
     stopped = {stop.scope for stop in stops}
     could_begin = later_of(Delivery.due_at, Delivery.dated_at)
     is_left = or_(Delivery.state != DeliveryState.SENDING, Delivery.leased_until < now)
-    is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, is_left
+    is_waiting = IS_OPEN, Delivery.due_at <= now, is_left
     query = select(Delivery.lane, func.count(), func.min(could_begin)).where(*is_waiting)
     taken_at = session.scalar(select(Attempt.ended_at).order_by(Attempt.id.desc()).limit(1))
     for lane, count, since in session.execute(query.group_by(Delivery.lane).order_by(Delivery.lane)):

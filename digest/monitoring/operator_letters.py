@@ -13,8 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.editions.time_zones import zone_of
 from digest.monitoring.activity import Activity, activity
 from digest.monitoring.check_results import Problem
@@ -40,7 +39,7 @@ def queue_alarm_letters(
             "facts": list(problem.facts),
         }
         letter = planned_letters.AlarmLetter(cause=problem.cause, day=now.date(), contents=decision)
-        number = outbox.queue_letter(
+        number = enqueue.queue_letter(
             session,
             letter=letter,
             subscriber_id=None,
@@ -80,7 +79,7 @@ def queue_weekly_report(session: Session, *, site: Site, operator: str, timezone
     end = datetime.combine(monday, time(), UTC) - timedelta(microseconds=1)
     values = letter_values(activity(session, days=WEEK.days, now=end))
     letter = planned_letters.WeeklyReportLetter(monday=monday, contents=values)
-    number = outbox.queue_letter(
+    number = enqueue.queue_letter(
         session, letter=letter, subscriber_id=None, email=operator, site=site, now=now, expires_at=now + WEEK
     )
     return number is not None

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
-from digest.delivery.outbox import MailSilence
+from digest.delivery.outbox.silent_server import MailSilence
 from digest.delivery.restore_point import RESTORED
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, PATIENCE, PATIENCE_WITH_RUNS, DueWork, Figures

@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session
 from digest import db, plurals
 from digest.db.tables.deliveries import DeliveryState
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox, shown
+from digest.delivery import shown
+from digest.delivery.outbox import enqueue
 from digest.editions.schedule import ScheduleStatus
 from digest.process import failpoints, gc_control
 from digest.publishing import nothing_today, pending_updates
@@ -87,7 +88,7 @@ def publish_once(
     gathered = gather_inputs(publication, readers)
     # A reader with a promise has not got that edition, unless another run decides it concurrently.
     unsure = [reader.id for reader in readers if conflicts or reader.next_due_at is None]
-    decided = outbox.decided_editions(session, unsure, now) if unsure else {}
+    decided = enqueue.decided_editions(session, unsure, now) if unsure else {}
     slots = {
         reader.id: schedule_status_of(reader, now, decided.get(reader.id, frozenset())) for reader in readers
     }
@@ -108,9 +109,9 @@ def decide_and_write(
     """
     due = [(reader, slots[reader.id].due) for reader in gathered.readers]
     decisions = [decide_digest(gathered, reader, edition) for reader, edition in due if edition is not None]
-    new = dict(zip(outbox.reserve_ids(session, len(decisions)), decisions, strict=True))
+    new = dict(zip(enqueue.reserve_ids(session, len(decisions)), decisions, strict=True))
     shared = {"key_id": site.signing_key_id, "dated_at": gathered.now}
-    outbox.queue_new_digests(session, [delivery_row(*one, gathered) for one in new.items()], shared=shared)
+    enqueue.queue_new_digests(session, [delivery_row(*one, gathered) for one in new.items()], shared=shared)
     failpoints.reach("digests-written")
     shown.record_new(
         session,

@@ -14,8 +14,9 @@ from digest import db
 from digest.bounces import bounce_score, opt_outs, suppressions
 from digest.db import kept_pages
 from digest.db.tables.deliveries import PressRow
-from digest.delivery import outbox, press_store, shown
+from digest.delivery import press_store, shown
 from digest.delivery.limits import shared_limits
+from digest.delivery.outbox import delete_old
 from digest.papers.catalog import other_versions
 from digest.publishing.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 from digest.subscribers import unsubscribe_and_undo
@@ -56,8 +57,8 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
     yield "shingles", iter([other_versions.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
     yield "answers to forms", iter([kept_pages.delete_old_pages(session, now=now)])
-    yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
-    yield "deliveries", outbox.prune_deliveries(session, before=past)
+    yield "attempts", delete_old.prune_attempts(session, before=now - kept.attempts)
+    yield "deliveries", delete_old.prune_deliveries(session, before=past)
     yield "suppressions of full mailboxes", iter([suppressions.end_temporary_suppressions(session, now=now)])
     yield "bounces", bounce_score.delete_old_failures(session, before=past)
     yield "opt-outs", opt_outs.delete_old_opt_outs(session, before=past)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import or_, select
 
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.letters.dkim_signing import Signer
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, schedule_status_of
@@ -51,7 +51,7 @@ def dry_run(
             for one in map(Reader._make, found)
         ]
         gathered = gather_inputs(publication, readers)
-        decided = outbox.decided_editions(session, [reader.id for reader in readers], now)
+        decided = enqueue.decided_editions(session, [reader.id for reader in readers], now)
         for reader in readers:
             edition = schedule_status_of(reader, now, decided.get(reader.id, frozenset())).due
             if edition is None:

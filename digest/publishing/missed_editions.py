@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, ScheduleStatus
 from digest.publishing.reader_values import Reader
@@ -27,7 +27,7 @@ def record_missed_editions(
     for reader in readers:
         for edition in slots[reader.id].missed:
             by_edition[edition.name].append(expired_row(reader.id, reader.email, edition, now, reason=CLOSED))
-    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+    return sum(len(enqueue.queue_digests(session, rows)) for rows in by_edition.values())
 
 
 def expired_row(

@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Lane
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.letters import figures_in_words
 from digest.letters.press.digest_page import filter_in_words
 from digest.papers import bitsets, display_text
@@ -56,7 +55,7 @@ def queue_nothing_today_letters(
     queued = {}
     for decision, next_due_at in decisions:
         reader, edition = decision.reader, decision.edition
-        number = outbox.queue_letter(
+        number = enqueue.queue_letter(
             session,
             letter=planned_letters.NothingTodayLetter(
                 subscriber_id=reader.id,

@@ -14,7 +14,7 @@ from digest.bounces import suppressions
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.subscribers import Confirmation, Consent, OperatorAct, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import delivery_listing
 from digest.editions.compose import Digest
 from digest.site.site_profile import Site
 from digest.subscribers import subscriber_rows
@@ -53,9 +53,9 @@ def own_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEven
 
 def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
     """Yield an event for each letter to the subscriber or, about a group, to its owner."""
-    rows = list(outbox.list_deliveries(session, email=subscriber.email))
+    rows = list(delivery_listing.list_deliveries(session, email=subscriber.email))
     if subscriber.is_group:
-        to_owner = outbox.list_deliveries(session, email=subscriber.contact_email)
+        to_owner = delivery_listing.list_deliveries(session, email=subscriber.contact_email)
         rows += [row for row in to_owner if row.subscriber_id == subscriber.id]
     for row in rows:
         yield HistoryEvent(

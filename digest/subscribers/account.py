@@ -31,8 +31,7 @@ from digest.db.tables.subscribers import (
     SignUp,
     Subscriber,
 )
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import planned_letters, withdrawals
 from digest.delivery.transports import stored_copies
 from digest.delivery.transports.mail_url import MailUrl
 from digest.errors import BadField
@@ -151,7 +150,7 @@ def change_address(
     subscriber.link_version += 1
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how="new address confirmed by link"))
     session.flush()
-    outbox.readdress_queued(session, subscriber.id, old=old, new=subscriber.email)
+    withdrawals.readdress_queued(session, subscriber.id, old=old, new=subscriber.email)
     # A notice's link restores the old address, and every member of a group could use it.
     if not subscriber.is_group:
         queue_notice_of_change(session, site, subscriber, old, now=now)
@@ -288,7 +287,7 @@ def erase_subscriber(
     found = letters_naming(session, subscriber)
     ids = list(found)
     session.execute(update(Attempt).where(db.one_of(Attempt.__table__.c.delivery_id, ids)).values(reply=""))
-    outbox.forget_recipient(session, ids, now=now)
+    withdrawals.forget_recipient(session, ids, now=now)
     session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))

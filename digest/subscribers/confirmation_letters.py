@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import DeliveryState
 from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
+from digest.delivery.outbox.letter_eligibility import LIFTS_SUPPRESSION
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 from digest.site.site_profile import Site
@@ -95,7 +95,7 @@ def queue_confirmation(
     session.flush()
     decision = confirmation_decision(session, confirmation, subscriber)
     if confirmation.lifts_suppression:
-        decision[outbox.LIFTS_SUPPRESSION] = True
+        decision[LIFTS_SUPPRESSION] = True
     invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
     letter = planned_letters.ConfirmLetter(confirmation_id=confirmation.id, contents=decision)
     email, expires_at = confirmation.email, confirmation.expires_at
@@ -157,4 +157,4 @@ def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) 
         }
         for number, email in session.execute(unanswered)
     ]
-    return outbox.queue_bulk_letters(session, rows, site=site, now=now) if rows else 0
+    return enqueue.queue_bulk_letters(session, rows, site=site, now=now) if rows else 0

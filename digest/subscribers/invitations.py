@@ -18,8 +18,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.db.tables.subscribers import Confirmation
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters, withdrawals
+from digest.delivery.outbox.enqueue import LETTER_LIFE
+from digest.delivery.outbox.open_deliveries import IS_OPEN
 from digest.site import links
 from digest.site.site_profile import Site
 from digest.subscribers.subscriber_topics import clean_line
@@ -70,7 +71,7 @@ def queue_invitations(
     made = db.insert_many(session, Confirmation, confirmations, returning=("id", "subscriber_id", "made_at"))
     by_id = {one.id: one for one in by_key.values()}
     letters = [invitation_row(site, by_id[one.subscriber_id], one, invited_by) for one in made]
-    return outbox.queue_bulk_letters(session, letters, site=site, now=now)
+    return enqueue.queue_bulk_letters(session, letters, site=site, now=now)
 
 
 def invitation_row(site: Site, invitee: Invitee, confirmation: Row[Any], invited_by: str) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def invitation_row(site: Site, invitee: Invitee, confirmation: Row[Any], invited
         "email": invitee.email,
         "dated_at": due_at,
         "due_at": due_at,
-        "expires_at": due_at + outbox.LETTER_LIFE,
+        "expires_at": due_at + LETTER_LIFE,
     }
 
 
@@ -109,7 +110,7 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
     """Yield due times for invitations, a minute apart, beginning after the last queued invitation."""
     last = session.scalar(
         select(func.max(Delivery.due_at)).where(
-            outbox.IS_OPEN,
+            IS_OPEN,
             Delivery.lane == Lane.BULK,
             Delivery.letter == planned_letters.InviteLetter.kind,
             Delivery.state == DeliveryState.QUEUED,
@@ -123,4 +124,4 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
 
 def withdraw_invitation(session: Session, site: Site, email_key: str, *, now: datetime) -> None:
     """Withdraw a queued invitation whose recipient has signed up."""
-    outbox.withdraw_letter(session, invitation_to(site, email_key), "they signed up themselves", now=now)
+    withdrawals.withdraw_letter(session, invitation_to(site, email_key), "they signed up themselves", now=now)

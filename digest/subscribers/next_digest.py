@@ -11,7 +11,7 @@ from datetime import datetime, time
 from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.editions.schedule import Schedule, ScheduleStatus, local_instant, schedule_status
 from digest.editions.time_zones import zone_of
 from digest.letters import figures_in_words
@@ -25,7 +25,7 @@ def edition_status(
 
     `schedule` is the schedule that the subscriber chooses now, if it is not stored yet.
     """
-    decided = outbox.decided_editions(session, [subscriber.id], now).get(subscriber.id, frozenset())
+    decided = enqueue.decided_editions(session, [subscriber.id], now).get(subscriber.id, frozenset())
     return status_of(subscriber, now, decided, schedule)
 
 
@@ -52,7 +52,7 @@ def next_due_times(
 ) -> Mapping[int, datetime]:
     """Return {subscriber id: when the next digest is due} for those of these subscribers who get digests."""
     active = [one for one in subscribers if one.state == SubscriberState.ACTIVE]
-    decided = outbox.decided_editions(session, [one.id for one in active], now)
+    decided = enqueue.decided_editions(session, [one.id for one in active], now)
     return {one.id: status_of(one, now, decided.get(one.id, ())).next.due_at for one in active}
 
 

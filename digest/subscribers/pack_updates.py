@@ -19,8 +19,7 @@ from digest.db.tables.subscribers import (
     Subscriber,
     Subscription,
 )
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters
 from digest.errors import BadFilter, UsageError
 from digest.site.site_profile import Site
 from digest.subscribers import filter_registry, stored_packs
@@ -216,4 +215,4 @@ def queue_pack_letters(
         for (subscriber_id, email), changed in topics_by_subscriber.items()
     )
     while batch := list(islice(letters, BATCH_LETTERS)):
-        outbox.queue_bulk_letters(session, batch, site=site, now=now)
+        enqueue.queue_bulk_letters(session, batch, site=site, now=now)

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import SUBSCRIBED, StillReadingStep, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import withdrawals
 from digest.editions import time_zones
 from digest.errors import BadField
 from digest.site.site_profile import Site
@@ -55,7 +55,7 @@ def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:
     subscriber.still_reading_step = StillReadingStep.NONE
     undo_changes.forget_changes(session, subscriber)
     session.flush()
-    outbox.withdraw_letters(session, subscriber.id, "paused", "the subscriber resumed", now=now)
+    withdrawals.withdraw_letters(session, subscriber.id, "paused", "the subscriber resumed", now=now)
     return True
 
 

@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Lane
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import enqueue, planned_letters, withdrawals
 from digest.delivery.outbox.planned_letters import PlannedLetter
 from digest.letters import figures_in_words
 from digest.site.site_profile import Site
@@ -39,7 +38,7 @@ def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
 
     Returns the letter's id, or None if the same letter was queued before.
     """
-    return outbox.queue_letter(
+    return enqueue.queue_letter(
         session,
         letter=letter,
         subscriber_id=subscriber.id,
@@ -59,7 +58,7 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
     """
     until = subscriber.paused_until
     contents = {"until": figures_in_words.day_in_words(until) if until else ""}
-    outbox.withdraw_letters(session, subscriber.id, "paused", "the pause was changed", now=now)
+    withdrawals.withdraw_letters(session, subscriber.id, "paused", "the pause was changed", now=now)
     letter = planned_letters.PausedLetter(
         subscriber_id=subscriber.id, until=until, day=now.date(), contents=contents
     )
@@ -74,7 +73,7 @@ def queue_changed_letter(
     The letter is sent once the settings have stayed unchanged for five minutes.
     """
     topics = [topic for topic in subscriber_topics.topics_of(session, subscriber) if not topic.is_muted]
-    outbox.withdraw_letters(session, subscriber.id, "changed", "the settings changed again", now=now)
+    withdrawals.withdraw_letters(session, subscriber.id, "changed", "the settings changed again", now=now)
     due = next_digest.edition_status(session, subscriber, now).next.due_at
     contents = {
         "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],

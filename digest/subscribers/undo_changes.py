@@ -12,7 +12,7 @@ from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import SettingsChange, Subscriber
-from digest.delivery import outbox
+from digest.delivery.outbox import withdrawals
 from digest.errors import BadFilter
 from digest.site.site_profile import Site
 from digest.subscribers import (
@@ -180,7 +180,7 @@ def undo_with_letter(
 
 def withdraw_change_letter(session: Session, subscriber: Subscriber, *, now: datetime) -> int:
     """Withdraw the queued letter about a change that was undone; return 0 if it was sent already."""
-    return outbox.withdraw_letters(session, subscriber.id, "changed", "the change was undone", now=now)
+    return withdrawals.withdraw_letters(session, subscriber.id, "changed", "the change was undone", now=now)
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────────────

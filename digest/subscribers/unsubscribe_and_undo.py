@@ -12,8 +12,7 @@ from digest.bounces import opt_outs
 from digest.bounces.opt_outs import OptOutKind
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Confirmation, Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.delivery.outbox import planned_letters
+from digest.delivery.outbox import planned_letters, withdrawals
 from digest.site.site_profile import Site
 from digest.subscribers import next_digest, subscriber_letters
 from digest.subscribers.subscriber_topics import clean_line
@@ -74,7 +73,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     subscriber.leaving_reason = ""
     subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).next.due_at
     session.flush()
-    outbox.withdraw_letters(session, subscriber.id, "goodbye", "the subscriber came back", now=now)
+    withdrawals.withdraw_letters(session, subscriber.id, "goodbye", "the subscriber came back", now=now)
     opt_outs.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
     return True
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from digest.delivery import outbox
+from digest.delivery.outbox import delivery_listing
 from digest.editions.compose import Digest
 from digest.errors import BadFilter
 from digest.letters import cards
@@ -100,7 +100,7 @@ def show_matches(visit: Visit, filter_: Filter, title: str) -> Response:
 def show_own(visit: Visit) -> Response:
     """Return the feed of the papers in the latest digests sent to one subscriber; its URL is private."""
     reader = visit.reader("feed")
-    deliveries = outbox.list_sent_digests(visit.session, reader.id, limit=EDITIONS_IN_FEED)
+    deliveries = delivery_listing.list_sent_digests(visit.session, reader.id, limit=EDITIONS_IN_FEED)
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
     found = queries.papers(visit.session, ids=ids) if ids else []

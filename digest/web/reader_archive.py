@@ -15,7 +15,8 @@ from starlette.responses import HTMLResponse, Response
 
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox, press_store
+from digest.delivery import press_store
+from digest.delivery.outbox import delivery_listing
 from digest.editions.compose import Digest
 from digest.editions.schedule import local_day
 from digest.errors import NotFound
@@ -118,7 +119,7 @@ def digest_of_link(visit: Visit) -> tuple[Delivery, Subscriber]:
     """Return the digest that a link names, and its reader; raise 404 if the link or the digest is unknown."""
     found = links.read_view_token(visit.site, visit.token)
     reader = subscriber_rows.find_by_link(visit.session, found[0], found[1]) if found else None
-    delivery = outbox.find_digest(visit.session, reader.id, found[2]) if found and reader else None
+    delivery = delivery_listing.find_digest(visit.session, reader.id, found[2]) if found and reader else None
     if delivery is None or reader is None:
         raise HTTPException(404)
     return delivery, reader
@@ -181,7 +182,7 @@ def show_archive(visit: Visit) -> Response:
 
 def archive_entries(visit: Visit, reader: Subscriber) -> Iterator[ArchiveEntry]:
     """Yield an entry for each digest, with the digest's day and the title of its first paper."""
-    sent = outbox.list_sent_digests(visit.session, reader.id, limit=MAX_LISTED)
+    sent = delivery_listing.list_sent_digests(visit.session, reader.id, limit=MAX_LISTED)
     digests = [(one, Digest.from_json(one.decision).papers) for one in sent if one.press is not None]
     wanted = {papers[0] for _, papers in digests if papers}
     wanted |= {paper for _, papers in digests[:MAX_WITH_TITLES] for paper in papers}

@@ -17,7 +17,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.responses import Response
 
 from digest.db.tables.subscribers import StillReadingStep, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import delivery_listing
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
 from digest.mail import addresses
@@ -134,7 +134,7 @@ def settings_page(visit: Visit, subscriber: Subscriber, shown: FormState = NOTHI
         is_asked=from_digest and subscriber.still_reading_step != StillReadingStep.NONE,
         email=(addresses.masked_address if from_digest else addresses.readable_address)(subscriber.email),
         **status_values(visit, subscriber),
-        sent=outbox.count_sent_digests(session, subscriber.id),
+        sent=delivery_listing.count_sent_digests(session, subscriber.id),
         done=done_message(subscriber, query, asked) if is_shown else None,
         change=change,
         change_sentences=change_sentences(visit, change) if change else (),

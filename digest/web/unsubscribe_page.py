@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from starlette.responses import PlainTextResponse, Response
 
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import withdrawals
 from digest.letters import figures_in_words
 from digest.mail import addresses
 from digest.site import links
@@ -84,7 +84,7 @@ def state_page(visit: Visit, subscriber: Subscriber, typed: TypedReason | None =
         typed=typed,
         max_reason=MAX_REASON,
         is_thanked=visit.done == "thanks" and bool(subscriber.leaving_reason),
-        goodbye_follows=outbox.has_queued_letter(visit.session, subscriber.id, "goodbye"),
+        goodbye_follows=withdrawals.has_queued_letter(visit.session, subscriber.id, "goodbye"),
         can_undo=unsubscribe_and_undo.can_undo(subscriber, now=visit.now),
         path=visit.path,
         settings_url=links.topic_links_url(visit.site, subscriber.id, subscriber.link_version),

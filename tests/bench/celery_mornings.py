@@ -26,7 +26,7 @@ from sqlalchemy import Engine, exists, func, make_url, select, text
 
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
+from digest.delivery.outbox.open_deliveries import IS_OPEN
 from digest.publishing.due_readers import is_due
 from tests.bench import competent_rival, process_usage, sink
 from tests.bench.world import SITE, World
@@ -264,7 +264,7 @@ def ours(
     celery.send_task("workers.tasks.heartbeat", queue="prompt")
     service.wait_until("a worker that answers", lambda: count(engine, text("SELECT count(*) FROM heartbeat")))
     is_left = select(exists().where(is_due(datetime.now(UTC) + timedelta(seconds=1))))
-    is_open = select(exists(select(Delivery.id).where(outbox.IS_OPEN)))
+    is_open = select(exists(select(Delivery.id).where(IS_OPEN)))
 
     def is_over(took: float) -> bool:
         if not figures.published and not count(engine, is_left):

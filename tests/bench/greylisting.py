@@ -20,8 +20,9 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import Delivery, Lane
-from digest.delivery import delivery_run, outbox
+from digest.delivery import delivery_run
 from digest.delivery.limits import emergency_stops
+from digest.delivery.outbox import enqueue
 from digest.delivery.transports.transport import Message, Outcome, Verdict
 from digest.letters.templates import Templates
 from digest.settings import load_settings, templates_dir
@@ -99,7 +100,7 @@ def simulate_morning(
     server = GreylistingServer(clock=clock, domains=grey)
     templates = Templates(templates_dir())
     for number in range(readers):
-        outbox.queue_letter(
+        enqueue.queue_letter(
             session, letter=plain_letter("help", f"letter-{number}", FACTS), subscriber_id=None, email=f"r{number}@{names[number % domains]}",
             site=site, now=BEGIN, lane=Lane.BULK,
             due_at=hour_of(number, readers), expires_at=BEGIN + MORNING,

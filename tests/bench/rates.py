@@ -21,8 +21,8 @@ from pathlib import Path
 
 from digest import db
 from digest.db.tables.deliveries import Lane
-from digest.delivery import outbox
 from digest.delivery.limits import limit_rules
+from digest.delivery.outbox import enqueue
 from digest.site.site_profile import Site
 from tests.bench.sink import Sink
 from tests.bench.world import SITE
@@ -132,7 +132,7 @@ def put_letters(url: str, count: int, site: Site) -> None:
         with db.write_session(engine) as session:
             now = datetime.now(UTC)
             for number in range(count):
-                outbox.queue_letter(
+                enqueue.queue_letter(
                     session, letter=plain_letter("help", f"letter-{number}", FACTS), subscriber_id=None, email=f"r{number}@d{number % 40}.example",
                     site=site, now=now, lane=Lane.BULK,
                 )  # fmt: skip

@@ -25,9 +25,11 @@ from sqlalchemy import Engine, update
 
 from digest import db, settings
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
-from digest.delivery import delivery_run, outbox, rendering_inputs
+from digest.delivery import delivery_run, rendering_inputs
 from digest.delivery.message_rendering import RenderContext, render_delivery
-from digest.delivery.outbox import AttemptRecord, Intent
+from digest.delivery.outbox import attempts, enqueue, recipients, transitions
+from digest.delivery.outbox.attempts import AttemptRecord
+from digest.delivery.outbox.transitions import ClaimedDelivery, Intent
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.delivery.transports.transport import Message, Verdict
 from digest.letters.templates import Templates
@@ -243,7 +245,7 @@ def send_without_ledger(
 
     They are sent twice, because the first time fills the caches. Garbage collection is paused, as in a run.
     """
-    claimed = outbox.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
+    claimed = transitions.claim(session, lane=Lane.BULK, now=world.NOW, limit=part)
     render_context = rendering_inputs.load_context(
         session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}, caches=CACHES
     )
@@ -286,32 +288,32 @@ def ledger(engine: Engine, count: int, window: int) -> float:
     now = datetime(2026, 11, 20, 8, tzinfo=UTC)
     with db.write_session(engine) as session:
         for number in range(count):
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 session, letter=plain_letter("help", str(number)), subscriber_id=None, email=f"reader{number}@example.org",
                 site=SITE, now=now, expires_at=now + timedelta(days=1),
             )  # fmt: skip
         session.commit()
         began = time.perf_counter()
-        while batch := outbox.claim(session, lane=Lane.PROMPT, now=now, limit=window * 10):
+        while batch := transitions.claim(session, lane=Lane.PROMPT, now=now, limit=window * 10):
             session.commit()
             for start in range(0, len(batch), window):
                 send_window(session, batch[start : start + window], now)
         return (time.perf_counter() - began) / count
 
 
-def send_window(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now: datetime) -> None:
+def send_window(session: db.Session, part: Sequence[ClaimedDelivery], now: datetime) -> None:
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
-    outbox.load_recipients_with_versions(session, (each.subscriber_id for each in part))
-    outbox.intend(
+    recipients.load_recipients_with_versions(session, (each.subscriber_id for each in part))
+    transitions.intend(
         session,
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,
-        until=outbox.renewed_lease(part[0].leased_until, now),
+        until=transitions.renewed_lease(part[0].leased_until, now),
     )
     session.commit()
     endings.settle(session, ids, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=now)
-    outbox.record_attempts(
+    attempts.record_attempts(
         session,
         [AttemptRecord(each, now, "accepted", "dot", 250, "taken") for each in ids],
         lease=lease,

@@ -28,7 +28,7 @@ from sqlalchemy import Engine, func, select
 
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import SignUp
-from digest.delivery import outbox
+from digest.delivery.outbox.open_deliveries import IS_OPEN
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms
 from digest.web.forms import MIN_FORM_AGE
@@ -161,7 +161,7 @@ async def send(client: httpx2.AsyncClient, form: dict[str, str], number: int, du
 
 def print_digests(engine: Engine, delivered: int, took: float) -> None:
     """Print how many digests were sent in that time, and how many were still waiting."""
-    waiting = celery_mornings.count(engine, select(func.count(Delivery.id)).where(outbox.IS_OPEN))
+    waiting = celery_mornings.count(engine, select(func.count(Delivery.id)).where(IS_OPEN))
     written = celery_mornings.count(engine, select(func.count(Delivery.id)))
     print(
         f"   {delivered:,} digests were delivered in these {took:.1f} s ({delivered / took:,.0f}/s);"

@@ -18,8 +18,8 @@ from digest import db
 from digest.db.tables.deliveries import DeliveryState
 from digest.db.tables.papers import ChangeRow, PaperRow
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
 from digest.delivery import shown as shown_papers
+from digest.delivery.outbox import enqueue
 from digest.publishing import due_readers, pending_updates
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS
 
@@ -60,7 +60,7 @@ def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[i
         session.execute(insert(PaperRow), rows)
         own = [{"subscriber_id": number, "edition": f"daily-{at:%Y-%m-%d}"} for number in ids]
         same = {"state": DeliveryState.SENT, "dated_at": at, "due_at": at, "expires_at": at, "settled_at": at}
-        deliveries = outbox.queue_digests(session, own, shared=same)
+        deliveries = enqueue.queue_digests(session, own, shared=same)
         shown = {number: chance.sample(papers, SENT_A_DAY) for number in ids}
         some = [(number, deliveries[number], shown[number], at.date()) for number in ids]
         shown_papers.record_new(session, some)

@@ -17,7 +17,7 @@ from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure, MailReport, NoActionNeeded
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.mail.mail_parsing import parse_message
 from digest.site import links
 from digest.site.site_profile import Site
@@ -276,7 +276,7 @@ def fail(session: Session, site: Site, now: datetime) -> Callable[..., FailureOu
 def letters(session: Session, site: Site, now: datetime) -> Callable[[int], list[int | None]]:
     """Letters in the outbox."""
     return lambda count: [
-        outbox.queue_letter(session, letter=plain_letter("help", f"letter-{number}"), subscriber_id=None, email=ADA,
+        enqueue.queue_letter(session, letter=plain_letter("help", f"letter-{number}"), subscriber_id=None, email=ADA,
                           site=site, now=now)
         for number in range(count)
     ]  # fmt: skip

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import database_retries, delivery_run, outbox, worker_loop
+from digest.delivery import database_retries, delivery_run, worker_loop
 from digest.delivery.limits import domain_pauses
-from digest.delivery.outbox import Ending, backoff, transitions
+from digest.delivery.outbox import backoff, delivery_listing, transitions
+from digest.delivery.outbox.transitions import Ending, settle
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.errors import DigestError
 from digest.letters.templates import Templates
@@ -36,19 +37,19 @@ TIMEOUTS = Timeouts(window=1, connect=0.5, command=0.5, body=0.5, dot=0.5, quit=
 
 def mark_first() -> None:
     """Mark letters as sent before they are sent. A crash in between loses them."""
-    intend = outbox.intend
+    intend = transitions.intend
 
     def marking(session: Session, intents: Any, *, lease: str, until: datetime) -> set[int]:
         held = intend(session, intents, lease=lease, until=until)
         sent = [Ending(id=number, state=DeliveryState.SENT) for number in held]
-        return outbox.settle(session, sent, was=DeliveryState.SENDING, lease=lease, now=until - LEASE)
+        return settle(session, sent, was=DeliveryState.SENDING, lease=lease, now=until - LEASE)
 
-    outbox.intend = marking
+    transitions.intend = marking
 
 
 def commit_no_intent() -> None:
     """Commit the intent only with the outcome: after a crash, a letter is sent again without a counted doubt."""
-    intend = outbox.intend
+    intend = transitions.intend
 
     def uncommitted(session: Any, intents: Any, *, lease: str, until: datetime) -> set[int]:
         commit = session.commit
@@ -59,7 +60,7 @@ def commit_no_intent() -> None:
         session.commit, session.rollback = commit_next_time, lambda: None
         return intend(session, intents, lease=lease, until=until)
 
-    outbox.intend = uncommitted
+    transitions.intend = uncommitted
 
 
 MUTANTS = {"mark first": mark_first, "no intent": commit_no_intent}
@@ -84,7 +85,7 @@ class Orders:
 
 def shorten_waits() -> None:
     """Shorten the product's waits for a test; their order stays the same."""
-    outbox.LEASE = transitions.LEASE = LEASE
+    transitions.LEASE = LEASE
     transitions.RENEW_AFTER = LEASE / 10
     backoff.FIRST_BACKOFF, backoff.MAX_BACKOFF = timedelta(seconds=0.2), timedelta(seconds=1)
     domain_pauses.NO_REPLY_PAUSE, worker_loop.WINDOWS_PER_CLAIM = timedelta(seconds=0.2), 3
@@ -159,5 +160,5 @@ def wrong_clock(steps: Sequence[tuple[float, float]]) -> Any:
 
 def is_anything_open(session: Any) -> bool:
     """Return whether a delivery is not settled."""
-    found = outbox.count_by_state(session)
+    found = delivery_listing.count_by_state(session)
     return any(found[state] for state in (DeliveryState.QUEUED, DeliveryState.CLAIMED, DeliveryState.SENDING))

@@ -29,7 +29,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Delivery, DeliveryState, Shown
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import delivery_listing
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump
 from digest.letters.templates import Templates
@@ -372,4 +372,4 @@ def storm(made: ChaosWorld, *, seed: int, seconds: float, workers: int) -> None:
 def attempts_of(engine: Engine) -> dict[str, int]:
     """Return how many deliveries are in each state."""
     with db.read_session(engine) as session:
-        return {state: number for state, number in outbox.count_by_state(session).items() if number}
+        return {state: number for state, number in delivery_listing.count_by_state(session).items() if number}

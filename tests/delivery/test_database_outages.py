@@ -24,10 +24,12 @@ from digest.db.tables.deliveries import Attempt, Delivery, Lane
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.limits import RateCounter
 from digest.db.tables.subscribers import SubscriberState
-from digest.delivery import database_retries, delivery_run, outbox
+from digest.delivery import database_retries, delivery_run
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import limit_rules, warm_up
 from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.outbox import enqueue, transitions
+from digest.delivery.outbox.transitions import LEASE
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Message, Outcome, Transport, Verdict
 from digest.letters.templates import Templates
@@ -97,7 +99,7 @@ def write(engine: Engine, site: Site, now: datetime) -> None:
     with db.write_session(engine) as session:
         for email in READERS:
             one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 session, letter=plain_letter("settings", f"settings-{one.id}"), subscriber_id=one.id, email=email,
                 site=site, now=now, lane=Lane.BULK,
             )  # fmt: skip
@@ -478,8 +480,7 @@ def test_worker_gives_up_before_its_lease_ends_and_the_window_is_in_doubt(
     if because == "time is up":
         monkeypatch.setattr(database_retries, "MAX_RETRY_TIME", timedelta(seconds=0.5))
     if because == "lease ends":
-        for module in (outbox, outbox.transitions):
-            monkeypatch.setattr(module, "LEASE", timedelta(seconds=2))
+        monkeypatch.setattr(transitions, "LEASE", timedelta(seconds=2))
 
     with db.write_session(engine) as session, pytest.raises(OperationalError, match="locked"):
         deliver(
@@ -490,7 +491,7 @@ def test_worker_gives_up_before_its_lease_ends_and_the_window_is_in_doubt(
 
     assert fates(engine) == [("sending", 1, 0, 0)] * 3
     with db.write_session(engine) as session:
-        again = deliver(session, transport=memory, clock=lambda: now + outbox.LEASE)
+        again = deliver(session, transport=memory, clock=lambda: now + LEASE)
     assert again == DeliveryReport(sent=3)
     assert fates(engine) == [("sent", 2, 1, 2)] * 3
     assert len({message.content for message in memory.messages}) == 3

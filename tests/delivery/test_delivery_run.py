@@ -23,8 +23,11 @@ from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.deliveries import Attempt, Delivery, Lane, Shown
 from digest.db.tables.subscribers import FilterRow, Subscriber, SubscriberState
-from digest.delivery import delivery_run, outbox, rendering_inputs
+from digest.delivery import delivery_run, rendering_inputs
 from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.outbox import enqueue
+from digest.delivery.outbox.attempts import list_attempts
+from digest.delivery.outbox.transitions import LEASE
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.delivery.transports.transport import Message, Outcome, Transport
@@ -89,7 +92,7 @@ def cast(session: Session, now: datetime) -> dict[str, Subscriber]:
 def letters(session: Session, site: Site, now: datetime, cast: dict[str, Subscriber]) -> dict[str, int]:
     """One letter to each of the cast."""
     written = {
-        email: outbox.queue_letter(
+        email: enqueue.queue_letter(
             session, letter=plain_letter("settings", f"settings-{one.id}"), subscriber_id=one.id, email=email,
             site=site, now=now,
         )
@@ -196,7 +199,7 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
 ) -> None:
     """Ten windows are claimed together, which takes long if a server needs a second for each letter."""
     for number in range(20):
-        outbox.queue_letter(
+        enqueue.queue_letter(
             session, letter=plain_letter("settings", f"bulk {number}"), subscriber_id=cast[ALICE].id, email=ALICE,
             site=site, now=now, lane=Lane.BULK,
         )  # fmt: skip
@@ -208,7 +211,7 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
             seconds[0] += 1
             if seconds[0] == 5:
                 with db.write_session(engine) as another:
-                    outbox.queue_letter(
+                    enqueue.queue_letter(
                         another, letter=plain_letter("settings", "prompt"), subscriber_id=cast[BOB].id, email=BOB,
                         site=site, now=now,
                     )  # fmt: skip
@@ -272,7 +275,7 @@ def test_server_reply_decides_one_letters_outcome(
     assert report == expected
     assert states(session) == {ALICE: ("sent", 1, 0), BOB: fate, CHARLIE: ("sent", 1, 0)}
     assert session.get_one(Delivery, letters[BOB]).reason == reason
-    (attempt,) = outbox.list_attempts(session, letters[BOB])
+    (attempt,) = list_attempts(session, letters[BOB])
     assert attempt.lease
     assert attempt.ended_at is not None
 
@@ -318,8 +321,8 @@ def test_letter_in_doubt_is_sent_again_with_the_same_bytes_after_the_lease(
     server.plan = lambda recipient: next(plans, None) if recipient == BOB else None
 
     deliver(session, transport)
-    too_early = deliver(session, transport, after=outbox.LEASE - timedelta(seconds=1))
-    in_time = deliver(session, transport, after=outbox.LEASE)
+    too_early = deliver(session, transport, after=LEASE - timedelta(seconds=1))
+    in_time = deliver(session, transport, after=LEASE)
 
     assert (too_early, in_time) == (DeliveryReport(), DeliveryReport(sent=1))
     assert states(session)[BOB] == ("sent", 2, 1)
@@ -341,7 +344,7 @@ def test_letter_in_doubt_is_stuck_if_its_bytes_would_differ(
     session.execute(update(Delivery).where(Delivery.email == BOB).values(content_hash="another"))
     session.commit()
 
-    deliver(session, transport, after=outbox.LEASE)
+    deliver(session, transport, after=LEASE)
 
     assert states(session)[BOB][0] == "stuck"
 
@@ -355,7 +358,7 @@ def test_letter_three_times_in_doubt_is_stuck(
     server, transport = faulty
     server.plan = lambda _recipient: Fault.DOT_DROP
 
-    reports = [deliver(session, transport, after=outbox.LEASE * turn) for turn in range(5)]
+    reports = [deliver(session, transport, after=LEASE * turn) for turn in range(5)]
 
     assert reports == [DeliveryReport(in_doubt=3)] * 3 + [DeliveryReport(stuck=3), DeliveryReport()]
     assert set(states(session).values()) == {("stuck", 3, 3)}
@@ -570,7 +573,7 @@ def test_letter_that_cannot_be_rendered_stops_no_other(
     deliver: Callable[..., DeliveryReport],
     now: datetime,
 ) -> None:
-    outbox.queue_letter(
+    enqueue.queue_letter(
         session, letter=plain_letter("nonsense", "x"), subscriber_id=None, email="dora@example.org",
         site=site, now=now,
     )  # fmt: skip

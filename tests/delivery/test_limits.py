@@ -22,7 +22,6 @@ from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.limits import DailyCount, RateCounter, WarmUpDay
 from digest.db.tables.subscribers import Confirmation, Consent, Subscriber
-from digest.delivery import outbox
 from digest.delivery.limits import (
     daily_counts,
     domain_pauses,
@@ -50,6 +49,8 @@ from digest.delivery.limits.emergency_stops import (
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Reservation, Window
 from digest.delivery.limits.warm_up import parse_warm_up
+from digest.delivery.outbox import attempts, enqueue
+from digest.delivery.outbox.attempts import AttemptRecord
 from digest.delivery.transports.mail_url import parse_mail_url
 from digest.errors import BadField
 from digest.mail import addresses
@@ -588,8 +589,8 @@ def attempted_letters(session: Session, site: Site, now: datetime) -> Callable[.
             session.flush()
             number = row.id
             if verdict:
-                attempt = outbox.AttemptRecord(number, at, verdict)
-                outbox.record_attempts(session, [attempt], lease="x", now=at)
+                attempt = AttemptRecord(number, at, verdict)
+                attempts.record_attempts(session, [attempt], lease="x", now=at)
             numbers.append(number)
         session.commit()
         return numbers
@@ -630,9 +631,9 @@ def test_few_letters_deferred_again_and_again_stop_nothing(
     greylisted = attempted_letters("deferred", 8, at=morning)
     for minutes in (50, 30, 10):  # nothing else is sent meanwhile
         again = now - timedelta(minutes=minutes)
-        outbox.record_attempts(
+        attempts.record_attempts(
             session,
-            [outbox.AttemptRecord(each, again, "deferred") for each in greylisted],
+            [AttemptRecord(each, again, "deferred") for each in greylisted],
             lease="x",
             now=again,
         )
@@ -649,16 +650,15 @@ def test_first_tries_deferred_by_greylisting_stop_nothing(
 ) -> None:
     numbers = attempted_letters("", 40)
     for number in numbers:
-        once = outbox.AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted")
-        outbox.record_attempts(session, [once], lease="x", now=now)
+        once = AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted")
+        attempts.record_attempts(session, [once], lease="x", now=now)
     assert not threshold_readings(session, BRAKES, now=now)
 
     for again in (5 * MINUTE, 15 * MINUTE):
         later = [
-            outbox.AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted")
-            for number in numbers
+            AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted") for number in numbers
         ]
-        outbox.record_attempts(session, later, lease="x", now=now + again)
+        attempts.record_attempts(session, later, lease="x", now=now + again)
     (surge,) = threshold_readings(session, BRAKES, now=now + 15 * MINUTE)
     assert surge.count == 40
 
@@ -750,13 +750,13 @@ def test_letters_to_strangers_stop_nothing(
     attempt, letters = {FailureKind.HARD: "accepted", FailureKind.POLICY: "refused"}, list[int]()
     for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT, None):
         for number in range(40):
-            letter = outbox.queue_letter(
+            letter = enqueue.queue_letter(
                 session, letter=plain_letter("confirm", f"confirm-{kind}-{number}"), subscriber_id=None, email=f"x{number}@gone.example",
                 site=site, now=now,
             )  # fmt: skip
             assert letter
-            tried = outbox.AttemptRecord(letter, now, attempt.get(kind, "deferred") if kind else "deferred")
-            outbox.record_attempts(session, [tried], lease="x", now=now)
+            tried = AttemptRecord(letter, now, attempt.get(kind, "deferred") if kind else "deferred")
+            attempts.record_attempts(session, [tried], lease="x", now=now)
             letters.append(letter)
         if kind:
             record_failures(session, site, letters[-40:], kind, now)

@@ -20,10 +20,11 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables.deliveries import Delivery, Lane
-from digest.delivery import delivery_run, outbox
+from digest.delivery import delivery_run
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.canary import parse_canary
+from digest.delivery.outbox import enqueue
 from digest.delivery.transports.open_transport import open_transport
 from digest.letters.templates import Templates
 from digest.settings import load_settings, templates_dir
@@ -169,7 +170,7 @@ def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
     def written(count: int, *domains: str) -> None:
         for number in range(count):
             domain = (domains or ("example.org",))[number % len(domains or (1,))]
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 session, letter=plain_letter("help", f"letter-{number}", ALARM_DECISION), subscriber_id=None, email=f"r{number}@{domain}",
                 site=site, now=now, lane=Lane.BULK,
             )  # fmt: skip

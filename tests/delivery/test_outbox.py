@@ -16,8 +16,20 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Lane
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox, stop_and_resume
-from digest.delivery.outbox import Intent, RecipientState, transitions
+from digest.delivery import stop_and_resume
+from digest.delivery.outbox import backoff, delivery_listing, enqueue, letter_eligibility, transitions
+from digest.delivery.outbox.attempts import AttemptRecord, list_attempts, record_attempts
+from digest.delivery.outbox.enqueue import DIGEST_DEFAULTS
+from digest.delivery.outbox.recipients import RecipientState
+from digest.delivery.outbox.transitions import (
+    DUE_QUERY,
+    LEASE,
+    ClaimedDelivery,
+    Intent,
+    claim,
+    intend,
+    renewed_lease,
+)
 from digest.editions.schedule import Schedule
 from digest.process import heartbeats
 from digest.site.site_profile import Site
@@ -49,7 +61,7 @@ def letter(
     session: Session, site: Site, now: datetime, key: str = "k", kind: str = "help", **details: Any
 ) -> int | None:
     wanted: dict[str, Any] = {"subscriber_id": None, "email": "alice@example.org", **details}
-    return outbox.queue_letter(session, letter=plain_letter(kind, key), **wanted, site=site, now=now)
+    return enqueue.queue_letter(session, letter=plain_letter(kind, key), **wanted, site=site, now=now)
 
 
 def digest_row(subscriber_id: int, now: datetime, **details: Any) -> dict[str, Any]:
@@ -74,14 +86,14 @@ def state_of(session: Session, delivery_id: int) -> tuple[Any, ...]:
     return (row.state, row.attempts, row.in_doubt, row.lease is None, row.leased_until is None)
 
 
-def sending(session: Session, now: datetime) -> list[outbox.ClaimedDelivery]:
+def sending(session: Session, now: datetime) -> list[ClaimedDelivery]:
     """Claim what is due and commit the intent to send it."""
-    batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
-    outbox.intend(
+    batch = claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    intend(
         session,
         intents(*(each.id for each in batch)),
         lease=batch[0].lease,
-        until=now + outbox.LEASE,
+        until=now + LEASE,
     )
     session.commit()
     return batch
@@ -102,36 +114,36 @@ def test_letter_is_written_once_per_key(session: Session, site: Site, now: datet
 def test_edition_is_written_once_per_subscriber(session: Session, now: datetime) -> None:
     ids = [subscriber(session, f"reader{n}@example.org", now).id for n in range(3)]
 
-    first = outbox.queue_digests(session, [digest_row(each, now) for each in ids[:2]])
-    second = outbox.queue_digests(
+    first = enqueue.queue_digests(session, [digest_row(each, now) for each in ids[:2]])
+    second = enqueue.queue_digests(
         session, [digest_row(each, now, state=DeliveryState.EMPTY, reason="nothing") for each in ids]
     )
 
     assert (set(first), set(second)) == (set(ids[:2]), {ids[2]})
-    assert outbox.count_by_state(session)[DeliveryState.QUEUED] == 2
-    assert outbox.queue_digests(session, []) == {}
+    assert delivery_listing.count_by_state(session)[DeliveryState.QUEUED] == 2
+    assert enqueue.queue_digests(session, []) == {}
 
 
 def test_new_digests_are_written_under_their_reserved_ids(session: Session, now: datetime) -> None:
     ids = [subscriber(session, f"reader{n}@example.org", now).id for n in range(3)]
-    numbers = outbox.reserve_ids(session, 2)
+    numbers = enqueue.reserve_ids(session, 2)
     rows = [digest_row(each, now, id=number) for each, number in zip(ids, numbers, strict=False)]
 
-    outbox.queue_new_digests(session, rows)
+    enqueue.queue_new_digests(session, rows)
 
     assert session.scalars(select(Delivery.id).order_by(Delivery.id)).all() == list(numbers)
     decided = dict.fromkeys(ids[:2], frozenset({"daily-2026-11-20"}))
-    assert outbox.decided_editions(session, ids, now) == decided
-    assert outbox.decided_editions(session, ids, now + timedelta(days=3)) == {}
+    assert enqueue.decided_editions(session, ids, now) == decided
+    assert enqueue.decided_editions(session, ids, now + timedelta(days=3)) == {}
     with pytest.raises(IntegrityError):
-        outbox.queue_new_digests(session, [rows[0] | {"id": max(numbers) + 1}])
+        enqueue.queue_new_digests(session, [rows[0] | {"id": max(numbers) + 1}])
 
 
 def test_schema_forbids_a_second_edition(session: Session, now: datetime) -> None:
     reader = subscriber(session, "alice@example.org", now)
-    outbox.queue_digests(session, [digest_row(reader.id, now)])
+    enqueue.queue_digests(session, [digest_row(reader.id, now)])
 
-    details = {**outbox.DIGEST_DEFAULTS, **digest_row(reader.id, now)}
+    details = {**DIGEST_DEFAULTS, **digest_row(reader.id, now)}
     with pytest.raises(IntegrityError):
         session.execute(Delivery.__table__.insert(), details)  # type: ignore[attr-defined]
 
@@ -145,11 +157,11 @@ def test_claimed_delivery_cannot_be_claimed_again(
     letter(session, site, now)
     session.commit()
 
-    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = claim(session, lane=Lane.PROMPT, now=now, limit=10)
     session.commit()
 
     with another(engine) as rival:
-        assert outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10) == []
+        assert claim(rival, lane=Lane.PROMPT, now=now, limit=10) == []
     assert (claimed.identity, claimed.attempts, claimed.in_doubt) == (plain_letter("help", "k").key, 0, 0)
 
 
@@ -163,7 +175,7 @@ def test_many_workers_share_the_work_without_overlap(
 
     def work(mine: list[int]) -> None:
         with another(engine) as rival:
-            while batch := outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=7):
+            while batch := claim(rival, lane=Lane.PROMPT, now=now, limit=7):
                 rival.commit()
                 mine.extend(each.id for each in batch)
 
@@ -186,8 +198,8 @@ def test_claim_on_postgresql_does_not_wait_for_another_workers_claim(
             letter(session, site, now, key=f"k{number}")
         session.commit()
 
-        first = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=2)  # and does not commit
-        second = outbox.claim(rival, lane=Lane.PROMPT, now=now, limit=10)
+        first = claim(session, lane=Lane.PROMPT, now=now, limit=2)  # and does not commit
+        second = claim(rival, lane=Lane.PROMPT, now=now, limit=10)
 
         assert len(first) == len(second) == 2
         assert not {each.id for each in first} & {each.id for each in second}
@@ -195,11 +207,11 @@ def test_claim_on_postgresql_does_not_wait_for_another_workers_claim(
 
 def test_claim_takes_only_what_is_due_in_that_lane(session: Session, site: Site, now: datetime) -> None:
     reader = subscriber(session, "alice@example.org", now)
-    outbox.queue_digests(session, [digest_row(reader.id, now)])
+    enqueue.queue_digests(session, [digest_row(reader.id, now)])
     letter(session, site, now + SECOND, key="later")
 
-    assert outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10) == []
-    (claimed,) = outbox.claim(session, lane=Lane.BULK, now=now, limit=10)
+    assert claim(session, lane=Lane.PROMPT, now=now, limit=10) == []
+    (claimed,) = claim(session, lane=Lane.BULK, now=now, limit=10)
     assert claimed.edition == "daily-2026-11-20"
     assert claimed.identity == f"{reader.id}|daily-2026-11-20"
 
@@ -208,10 +220,10 @@ def test_claimed_delivery_without_intent_comes_back_unchanged(
     session: Session, site: Site, now: datetime
 ) -> None:
     letter(session, site, now)
-    (first,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    (first,) = claim(session, lane=Lane.PROMPT, now=now, limit=10)
 
-    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE - SECOND, limit=10) == []
-    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    assert claim(session, lane=Lane.PROMPT, now=now + LEASE - SECOND, limit=10) == []
+    (second,) = claim(session, lane=Lane.PROMPT, now=now + LEASE, limit=10)
 
     assert (second.id, second.attempts, second.in_doubt) == (first.id, 0, 0)
     assert second.lease != first.lease
@@ -223,31 +235,29 @@ def test_intended_delivery_without_outcome_comes_back_in_doubt(
     letter(session, site, now)
     (first,) = sending(session, now)
 
-    (second,) = outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    (second,) = claim(session, lane=Lane.PROMPT, now=now + LEASE, limit=10)
 
     assert (second.attempts, second.in_doubt) == (1, 1)
     assert (second.message_id, second.content_hash) == (f"<{first.id}@example.org>", f"{first.id:064d}")
-    (attempt,) = outbox.list_attempts(session, first.id)
+    (attempt,) = list_attempts(session, first.id)
     assert (attempt.lease, attempt.verdict, attempt.began_at) == (first.lease, "in doubt", now)
 
 
 def test_recorded_attempt_is_not_recorded_again(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
     (first,) = sending(session, now)
-    outbox.record_attempts(
-        session, [outbox.AttemptRecord(first.id, now, "in doubt", "dot")], lease=first.lease, now=now
-    )
+    record_attempts(session, [AttemptRecord(first.id, now, "in doubt", "dot")], lease=first.lease, now=now)
 
-    outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10)
+    claim(session, lane=Lane.PROMPT, now=now + LEASE, limit=10)
 
-    assert len(outbox.list_attempts(session, first.id)) == 1
+    assert len(list_attempts(session, first.id)) == 1
 
 
 @pytest.mark.parametrize("lane", Lane)
 def test_due_deliveries_are_found_by_the_index(
     engine: Engine, session: Session, now: datetime, lane: Lane
 ) -> None:
-    compiled = outbox.DUE_QUERY.params(lane=lane, now=now, most=10).compile(engine)
+    compiled = DUE_QUERY.params(lane=lane, now=now, most=10).compile(engine)
     if engine.dialect.name == "postgresql":
         session.execute(text("SET enable_seqscan = off"))
         session.execute(text("SET plan_cache_mode = force_generic_plan"))
@@ -271,7 +281,7 @@ READ = text("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables W
 def put_many(session: Session, site: Site, now: datetime) -> None:
     row = {"letter": "nothing_today", "subscriber_id": None, "email": "a@example.org", "decision": "{}"}
     keyed = [{**row, "dedupe_key": str(number)} for number in range(5_000)]
-    outbox.queue_bulk_letters(session, keyed, site=site, now=now)
+    enqueue.queue_bulk_letters(session, keyed, site=site, now=now)
     session.commit()
 
 
@@ -282,12 +292,12 @@ def test_claim_planned_on_an_empty_table_does_not_read_all_due_rows_later(
     with another(postgres_engine) as session:
         session.execute(text("ANALYZE delivery"))
         for _ in range(20):
-            assert outbox.claim(session, lane=Lane.BULK, now=now, limit=10) == []
+            assert claim(session, lane=Lane.BULK, now=now, limit=10) == []
             session.commit()
         put_many(session, site, now)
         before = session.scalar(READ) or 0
 
-        assert len(outbox.claim(session, lane=Lane.BULK, now=now, limit=10)) == 10
+        assert len(claim(session, lane=Lane.BULK, now=now, limit=10)) == 10
 
         assert session.scalar(READ) - before <= 4 * 10
 
@@ -302,11 +312,11 @@ def test_claim_and_intend_read_only_their_own_rows(
             before = session.scalar(READ)
             some = ids[start : start + 10]
             assert transitions.change(
-                session, transitions.CLAIM_STATEMENT, some, token="ours", until=now + outbox.LEASE
+                session, transitions.CLAIM_STATEMENT, some, token="ours", until=now + LEASE
             ) == set(some)
             assert session.scalar(READ) - before <= 2 * 10
             before = session.scalar(READ)
-            assert outbox.intend(session, intents(*some), lease="ours", until=now + outbox.LEASE) == set(some)
+            assert intend(session, intents(*some), lease="ours", until=now + LEASE) == set(some)
             assert session.scalar(READ) - before <= 2 * 10
             session.commit()
 
@@ -325,31 +335,29 @@ def _values(compiled: Any) -> tuple[Any, ...]:
 
 def test_lost_lease_changes_nothing(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (zombie,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
-    later = now + outbox.LEASE
-    (holder,) = outbox.claim(session, lane=Lane.PROMPT, now=later, limit=10)
+    (zombie,) = claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    later = now + LEASE
+    (holder,) = claim(session, lane=Lane.PROMPT, now=later, limit=10)
     was = DeliveryState.CLAIMED
 
     def nothing_changed(lease: str) -> list[set[int]]:
         ids = [zombie.id]
         return [
-            outbox.intend(session, intents(*ids), lease=lease, until=later + outbox.LEASE),
+            intend(session, intents(*ids), lease=lease, until=later + LEASE),
             endings.settle(session, ids, DeliveryState.FAILED, from_state=was, lease=lease, now=later),
             endings.release(session, ids, from_state=was, lease=lease, due_at=later, counts_as_attempt=True),
         ]
 
     assert nothing_changed(zombie.lease) == [set(), set(), set()]
     assert state_of(session, holder.id) == ("claimed", 0, 0, False, False)
-    assert outbox.intend(session, intents(holder.id), lease=holder.lease, until=later + outbox.LEASE) == {
-        holder.id
-    }
+    assert intend(session, intents(holder.id), lease=holder.lease, until=later + LEASE) == {holder.id}
 
 
 def test_delivery_is_sent_once_under_one_lease(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
     (claimed,) = sending(session, now)
 
-    assert outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=now + outbox.LEASE) == set()
+    assert intend(session, intents(claimed.id), lease=claimed.lease, until=now + LEASE) == set()
     sent = endings.settle(
         session,
         [claimed.id],
@@ -373,14 +381,14 @@ def test_delivery_is_sent_once_under_one_lease(session: Session, site: Site, now
 
 def test_intent_renews_the_lease(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = claim(session, lane=Lane.PROMPT, now=now, limit=10)
     later = now + timedelta(minutes=10)
 
-    until = outbox.renewed_lease(claimed.leased_until, later)
-    outbox.intend(session, intents(claimed.id), lease=claimed.lease, until=until)
+    until = renewed_lease(claimed.leased_until, later)
+    intend(session, intents(claimed.id), lease=claimed.lease, until=until)
 
-    assert outbox.claim(session, lane=Lane.PROMPT, now=now + outbox.LEASE, limit=10) == []
-    assert len(outbox.claim(session, lane=Lane.PROMPT, now=later + outbox.LEASE, limit=10)) == 1
+    assert claim(session, lane=Lane.PROMPT, now=now + LEASE, limit=10) == []
+    assert len(claim(session, lane=Lane.PROMPT, now=later + LEASE, limit=10)) == 1
 
 
 def test_claim_on_postgresql_writes_to_no_index_and_most_intents_do_not(
@@ -391,12 +399,12 @@ def test_claim_on_postgresql_writes_to_no_index_and_most_intents_do_not(
             letter(session, site, now, key=f"k{number}")
         session.commit()
 
-        batch = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=100)
+        batch = claim(session, lane=Lane.PROMPT, now=now, limit=100)
         assert changed_in_place(session) == 100
 
         session.commit()
         ids = [each.id for each in batch]
-        outbox.intend(session, intents(*ids), lease=batch[0].lease, until=batch[0].leased_until)
+        intend(session, intents(*ids), lease=batch[0].lease, until=batch[0].leased_until)
         assert changed_in_place(session) > 140
 
 
@@ -408,10 +416,10 @@ def changed_in_place(session: Session) -> int:
 
 def test_recent_lease_is_not_extended(session: Session, site: Site, now: datetime) -> None:
     letter(session, site, now)
-    (claimed,) = outbox.claim(session, lane=Lane.PROMPT, now=now, limit=10)
+    (claimed,) = claim(session, lane=Lane.PROMPT, now=now, limit=10)
 
-    assert outbox.renewed_lease(claimed.leased_until, now + timedelta(seconds=30)) == now + outbox.LEASE
-    assert claimed.leased_until == now + outbox.LEASE == session.get_one(Delivery, claimed.id).leased_until
+    assert renewed_lease(claimed.leased_until, now + timedelta(seconds=30)) == now + LEASE
+    assert claimed.leased_until == now + LEASE == session.get_one(Delivery, claimed.id).leased_until
 
 
 # ── again, later ────────────────────────────────────────────────────────────────────────────────
@@ -432,8 +440,8 @@ def test_missing_server_uses_up_no_attempt(session: Session, site: Site, now: da
     )
 
     assert state_of(session, claimed.id) == ("queued", 0, 0, True, True)
-    assert outbox.count_due(session, lane=Lane.PROMPT, now=now) == 0
-    assert outbox.count_due(session, lane=Lane.PROMPT, now=now + SECOND) == 1
+    assert delivery_listing.count_due(session, lane=Lane.PROMPT, now=now) == 0
+    assert delivery_listing.count_due(session, lane=Lane.PROMPT, now=now + SECOND) == 1
 
 
 def test_nothing_waits_beyond_its_expiry(session: Session, site: Site, now: datetime) -> None:
@@ -456,12 +464,12 @@ def test_nothing_waits_beyond_its_expiry(session: Session, site: Site, now: date
 def test_backoff_grows_to_at_most_seventy_five_minutes() -> None:
     start = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
-    waits = [outbox.next_attempt_at(7, attempts, start) - start for attempts in range(1, 60)]
+    waits = [backoff.next_attempt_at(7, attempts, start) - start for attempts in range(1, 60)]
 
     assert timedelta(minutes=5) <= waits[0] <= timedelta(minutes=6.25)  # many greylist for five
     assert waits[0] < waits[1] < waits[2]
     assert max(waits) <= timedelta(minutes=75)
-    assert len({outbox.next_attempt_at(number, 1, start) for number in range(100)}) > 90
+    assert len({backoff.next_attempt_at(number, 1, start) for number in range(100)}) > 90
 
 
 # ── who may be written to ───────────────────────────────────────────────────────────────────────
@@ -471,14 +479,14 @@ def reader(state: SubscriberState) -> RecipientState:
     return RecipientState(state=state, link_version=0, schedule=Schedule())
 
 
-def claimed_letter(now: datetime, **details: Any) -> outbox.ClaimedDelivery:
+def claimed_letter(now: datetime, **details: Any) -> ClaimedDelivery:
     fields: dict[str, Any] = {
         "id": 1, "subscriber_id": 1, "email": "alice@example.org", "letter": "digest", "edition": "daily-2026-11-20",
         "dedupe_key": None, "decision": "{}", "press": None, "key_id": "", "dated_at": now,
         "expires_at": now + SECOND, "attempts": 0, "in_doubt": 0, "message_id": None, "content_hash": None,
         "reason": "", "lease": "", "leased_until": now,
     }  # fmt: skip
-    return outbox.ClaimedDelivery(**{**fields, **details})
+    return ClaimedDelivery(**{**fields, **details})
 
 
 @pytest.mark.parametrize(
@@ -504,7 +512,9 @@ def test_letter_goes_only_to_an_eligible_recipient(
 ) -> None:
     delivery = claimed_letter(now, letter=letter, edition="daily-2026-11-20" if letter == "digest" else None)
 
-    refusal = outbox.refusal_reason(delivery, reader(state) if state else None, is_suppressed=False, now=now)
+    refusal = letter_eligibility.refusal_reason(
+        delivery, reader(state) if state else None, is_suppressed=False, now=now
+    )
 
     assert (refusal is None) == is_wanted
 
@@ -520,7 +530,7 @@ def test_letter_goes_only_to_an_eligible_recipient(
 def test_refused_letter_ends_with_a_reason(
     details: dict[str, Any], is_suppressed: bool, state: str, reason: str, now: datetime
 ) -> None:
-    found = outbox.refusal_reason(
+    found = letter_eligibility.refusal_reason(
         claimed_letter(now, **details), reader(SubscriberState.ACTIVE), is_suppressed=is_suppressed, now=now
     )
 
@@ -530,8 +540,8 @@ def test_refused_letter_ends_with_a_reason(
 def test_letter_expires_at_its_exact_moment(now: datetime) -> None:
     delivery, active = claimed_letter(now), reader(SubscriberState.ACTIVE)
 
-    assert outbox.refusal_reason(delivery, active, is_suppressed=False, now=now) is None
-    assert outbox.refusal_reason(delivery, active, is_suppressed=False, now=now + SECOND) == (
+    assert letter_eligibility.refusal_reason(delivery, active, is_suppressed=False, now=now) is None
+    assert letter_eligibility.refusal_reason(delivery, active, is_suppressed=False, now=now + SECOND) == (
         DeliveryState.EXPIRED,
         "too late: it expired at 2026-11-20 08:00 UTC",
     )
@@ -540,11 +550,11 @@ def test_letter_expires_at_its_exact_moment(now: datetime) -> None:
 def test_attempts_stay_after_a_delivery_is_settled(session: Session, site: Site, now: datetime) -> None:
     number = letter(session, site, now)
     assert number is not None
-    tried = outbox.AttemptRecord(number, now, "deferred", "rcpt", 450, "busy " * 200)
+    tried = AttemptRecord(number, now, "deferred", "rcpt", 450, "busy " * 200)
 
-    outbox.record_attempts(session, [tried], lease="l" * 32, now=now + SECOND)
+    record_attempts(session, [tried], lease="l" * 32, now=now + SECOND)
 
-    (attempt,) = outbox.list_attempts(session, number)
+    (attempt,) = list_attempts(session, number)
     assert (attempt.code, len(attempt.reply), attempt.ended_at) == (450, 500, now + SECOND)
     assert session.scalars(select(Attempt)).all() == [attempt]
 
@@ -554,10 +564,10 @@ def test_unprintable_reply_is_stored_with_replacements(session: Session, site: S
     assert number is not None
     replies = ["busy\x00\x1f", "\x1e", "try again"]
 
-    tried = [outbox.AttemptRecord(number, now, "deferred", "rcpt", 450, reply) for reply in replies]
-    outbox.record_attempts(session, tried, lease="a", now=now + SECOND)
+    tried = [AttemptRecord(number, now, "deferred", "rcpt", 450, reply) for reply in replies]
+    record_attempts(session, tried, lease="a", now=now + SECOND)
 
-    kept = [attempt.reply for attempt in outbox.list_attempts(session, number)]
+    kept = [attempt.reply for attempt in list_attempts(session, number)]
     assert kept == [
         "busy\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}",
         "\N{REPLACEMENT CHARACTER}",
@@ -575,11 +585,11 @@ def test_only_the_unsent_claims_of_dead_workers_return_before_their_lease_ends(
 def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
     for key in ("ours", "claimed there", "sending there"):
         letter(session, site, now, key)
-    ours, theirs, sending = (outbox.claim(session, lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
+    ours, theirs, sending = (claim(session, lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
     there = f"{heartbeats.machine_key('lab2')}-1f-0"
     for held in (theirs, sending):
         session.execute(update(Delivery).where(Delivery.id == held.id).values(lease=there))
-    outbox.intend(session, intents(sending.id), lease=there, until=now + outbox.LEASE)
+    intend(session, intents(sending.id), lease=there, until=now + LEASE)
     row = {"role": "worker", "host": "lab2", "pid": 31, "at": now, "started_at": now}
     heartbeats.write_heartbeat(session, row, changed=row)
 
@@ -590,4 +600,4 @@ def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
     assert states_at(now + SECOND) == ["claimed", "claimed", "sending"]
     dead = now + heartbeats.SILENT_AFTER + SECOND
     assert states_at(dead) == ["claimed", "queued", "sending"]
-    assert outbox.claim(session, lane=Lane.PROMPT, now=dead, limit=10)[0].id == theirs.id
+    assert claim(session, lane=Lane.PROMPT, now=dead, limit=10)[0].id == theirs.id

@@ -17,8 +17,9 @@ from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.deliveries import Delivery, DeliveryState, Lane
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
-from digest.delivery.outbox import ClaimedDelivery, Ending, Intent
+from digest.delivery.outbox import attempts, enqueue, transitions
+from digest.delivery.outbox.recipients import load_recipients_with_versions
+from digest.delivery.outbox.transitions import LEASE, ClaimedDelivery, Ending, Intent
 from digest.site.site_profile import Site
 from digest.subscribers import account, operator_acts, subscriber_rows
 from tests.conftest import ROOT
@@ -36,7 +37,7 @@ def box(session: Session, site: Site, now: datetime) -> Session:
     """An outbox with a letter to each of two readers."""
     for email in READERS:
         one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
-        outbox.queue_letter(
+        enqueue.queue_letter(
             session, letter=plain_letter("settings", email), subscriber_id=one.id, email=email, site=site,
             now=now,
         )  # fmt: skip
@@ -45,14 +46,14 @@ def box(session: Session, site: Site, now: datetime) -> Session:
 
 
 def claim(box: Session, now: datetime) -> list[ClaimedDelivery]:
-    found = outbox.claim(box, lane=Lane.PROMPT, now=now, limit=10)
+    found = transitions.claim(box, lane=Lane.PROMPT, now=now, limit=10)
     box.commit()
     return found
 
 
 def intents(box: Session, site: Site, claimed: list[ClaimedDelivery]) -> list[Intent]:
     """The intents of letters rendered for their recipients as they are now."""
-    recipients = outbox.load_recipients_with_versions(box, [each.subscriber_id for each in claimed])
+    recipients = load_recipients_with_versions(box, [each.subscriber_id for each in claimed])
     box.commit()
     return [
         Intent(
@@ -83,7 +84,7 @@ def test_letter_goes_from_queued_to_sent(box: Session, engine: Engine, site: Sit
     ids, lease = [each.id for each in claimed], claimed[0].lease
     assert states(engine) == [("claimed", 0, 0)] * 2
 
-    assert outbox.intend(box, intents(box, site, claimed), lease=lease, until=now + outbox.LEASE) == set(ids)
+    assert transitions.intend(box, intents(box, site, claimed), lease=lease, until=now + LEASE) == set(ids)
     box.commit()
     assert states(engine) == [("sending", 1, 0)] * 2
     stored = box.execute(select(Delivery.message_id, Delivery.content_hash).order_by(Delivery.id))
@@ -99,9 +100,9 @@ def test_letter_goes_from_queued_to_sent(box: Session, engine: Engine, site: Sit
 
 def test_renewed_lease_keeps_letters_from_other_workers(box: Session, now: datetime) -> None:
     claimed = claim(box, now)
-    ids, later = {each.id for each in claimed}, now + outbox.LEASE
+    ids, later = {each.id for each in claimed}, now + LEASE
 
-    assert outbox.renew(box, ids, lease=claimed[0].lease, until=later + MINUTE) == ids
+    assert transitions.renew(box, ids, lease=claimed[0].lease, until=later + MINUTE) == ids
     box.commit()
 
     assert claim(box, later) == []
@@ -112,8 +113,8 @@ def test_released_letter_is_due_again_and_what_was_not_sent_uses_up_no_attempt(
     box: Session, engine: Engine, site: Site, now: datetime
 ) -> None:
     first, second = claim(box, now)
-    lease, until = first.lease, now + outbox.LEASE
-    outbox.intend(box, intents(box, site, [second]), lease=lease, until=until)
+    lease, until = first.lease, now + LEASE
+    transitions.intend(box, intents(box, site, [second]), lease=lease, until=until)
 
     for state, each in ((DeliveryState.CLAIMED, first), (DeliveryState.SENDING, second)):
         held = endings.release(
@@ -131,30 +132,30 @@ def test_sweep_queues_what_a_dead_worker_held_and_counts_a_doubt_only_after_an_i
     box: Session, engine: Engine, site: Site, now: datetime
 ) -> None:
     first, second = claim(box, now)
-    outbox.intend(box, intents(box, site, [second]), lease=second.lease, until=now + outbox.LEASE)
+    transitions.intend(box, intents(box, site, [second]), lease=second.lease, until=now + LEASE)
     ids = [first.id, second.id]
 
-    assert outbox.sweep(box, ids, now=now + outbox.LEASE - MINUTE) == set()
-    assert outbox.sweep(box, ids, now=now + outbox.LEASE) == set(ids)
-    assert outbox.sweep(box, ids, now=now + outbox.LEASE) == set()
+    assert transitions.sweep(box, ids, now=now + LEASE - MINUTE) == set()
+    assert transitions.sweep(box, ids, now=now + LEASE) == set(ids)
+    assert transitions.sweep(box, ids, now=now + LEASE) == set()
     box.commit()
 
     assert states(engine) == [("queued", 0, 0), ("queued", 1, 1)]
-    assert [attempt.verdict for attempt in outbox.list_attempts(box, second.id)] == ["in doubt"]
+    assert [attempt.verdict for attempt in attempts.list_attempts(box, second.id)] == ["in doubt"]
 
 
 def test_worker_that_lost_its_lease_changes_nothing(
     box: Session, engine: Engine, site: Site, now: datetime
 ) -> None:
     lost = claim(box, now)
-    later = now + outbox.LEASE
+    later = now + LEASE
     claim(box, later)
     ids, lease, was = [each.id for each in lost], lost[0].lease, DeliveryState.CLAIMED
     going = intents(box, site, lost)
 
     assert [
-        outbox.renew(box, ids, lease=lease, until=later),
-        outbox.intend(box, going, lease=lease, until=later),
+        transitions.renew(box, ids, lease=lease, until=later),
+        transitions.intend(box, going, lease=lease, until=later),
         endings.settle(box, ids, DeliveryState.FAILED, from_state=was, lease=lease, now=later),
         endings.release(box, ids, from_state=was, lease=lease, due_at=later, counts_as_attempt=True),
     ] == [set()] * 4
@@ -169,7 +170,7 @@ def test_one_statement_gives_each_letter_its_own_end(
     box: Session, engine: Engine, site: Site, now: datetime
 ) -> None:
     first, second = claimed = claim(box, now)
-    outbox.intend(box, intents(box, site, claimed), lease=first.lease, until=now + outbox.LEASE)
+    transitions.intend(box, intents(box, site, claimed), lease=first.lease, until=now + LEASE)
     later = now + MINUTE
     ends = [
         Ending(id=first.id, state=DeliveryState.SENT, provider_id="its id"),
@@ -178,7 +179,7 @@ def test_one_statement_gives_each_letter_its_own_end(
         ),
     ]
 
-    assert outbox.settle(box, ends, was=DeliveryState.SENDING, lease=first.lease, now=later) == {
+    assert transitions.settle(box, ends, was=DeliveryState.SENDING, lease=first.lease, now=later) == {
         first.id,
         second.id,
     }
@@ -192,15 +193,15 @@ def test_one_statement_gives_each_letter_its_own_end(
 
 def test_letter_in_doubt_keeps_its_lease(box: Session, engine: Engine, site: Site, now: datetime) -> None:
     first, _ = claimed = claim(box, now)
-    outbox.intend(box, intents(box, site, claimed), lease=first.lease, until=now + outbox.LEASE)
+    transitions.intend(box, intents(box, site, claimed), lease=first.lease, until=now + LEASE)
 
     doubt = [Ending(id=first.id, state=DeliveryState.SENDING, reason="in doubt: no reply")]
-    outbox.settle(box, doubt, was=DeliveryState.SENDING, lease=first.lease, now=now)
+    transitions.settle(box, doubt, was=DeliveryState.SENDING, lease=first.lease, now=now)
     box.commit()
 
-    assert claim(box, now + outbox.LEASE - MINUTE) == []
+    assert claim(box, now + LEASE - MINUTE) == []
     assert states(engine)[0] == ("sending", 1, 0)
-    assert {each.in_doubt for each in claim(box, now + outbox.LEASE)} == {1}
+    assert {each.in_doubt for each in claim(box, now + LEASE)} == {1}
 
 
 def change_settings(session: Session, site: Site, now: datetime) -> None:
@@ -233,7 +234,7 @@ def test_letter_whose_recipient_changed_is_not_intended(
         change(other, site, now)
         other.commit()
 
-    assert outbox.intend(box, going, lease=first.lease, until=now + outbox.LEASE) == {second.id}
+    assert transitions.intend(box, going, lease=first.lease, until=now + LEASE) == {second.id}
 
 
 def test_intent_that_names_no_version_and_no_address_is_not_blocked_by_them(
@@ -248,7 +249,7 @@ def test_intent_that_names_no_version_and_no_address_is_not_blocked_by_them(
         change_settings(other, site, now)
         other.commit()
 
-    assert outbox.intend(box, going, lease=first.lease, until=now + outbox.LEASE) == {first.id, second.id}
+    assert transitions.intend(box, going, lease=first.lease, until=now + LEASE) == {first.id, second.id}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_confirmation_reaches_an_address_whose_owner_can_lift_the_suppression(
         suppressions.suppress(other, site, READERS[0], reason, "", now)
         other.commit()
 
-    intended = outbox.intend(box, going, lease=first.lease, until=now + outbox.LEASE)
+    intended = transitions.intend(box, going, lease=first.lease, until=now + LEASE)
     assert (first.id in intended) is is_sent
 
 

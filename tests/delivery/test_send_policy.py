@@ -15,12 +15,13 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables.deliveries import Delivery, Lane
 from digest.db.tables.subscribers import SubscriberState
-from digest.delivery import delivery_run, outbox, settlement
+from digest.delivery import delivery_run, settlement
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import canary, emergency_stops, limit_rules, send_hours, shared_limits, warm_up
 from digest.delivery.limits.domain_pauses import LetterReply
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import STOPPED_PREFIX, Window
+from digest.delivery.outbox import backoff, enqueue, transitions
 from digest.delivery.transports.mail_url import parse_mail_url
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import ServerPool
@@ -58,7 +59,7 @@ def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
         for _letter in range(count):
             number = written.count  # type: ignore[attr-defined]
             written.count += 1  # type: ignore[attr-defined]
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 session, letter=plain_letter(letter, f"letter-{number}", ALARM_DECISION), subscriber_id=None, email=f"r{number}@example.org",
                 site=site, now=now, lane=lane, **more,
             )  # fmt: skip
@@ -179,8 +180,7 @@ def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_a
 def test_worker_waiting_for_tokens_renews_its_lease(
     put, deliver, engine: Engine, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (outbox, outbox.transitions):
-        monkeypatch.setattr(module, "LEASE", 10 * SECOND)
+    monkeypatch.setattr(transitions, "LEASE", 10 * SECOND)
     clock, seen = Clock(now), set[tuple[str | None, datetime | None]]()
     put(60)
 
@@ -547,7 +547,7 @@ def put_edition(session: Session, count: int, now: datetime, *, first: int = 0) 
             consent="a test", now=now,
         )  # fmt: skip
         session.flush()
-        outbox.queue_digests(
+        enqueue.queue_digests(
             session,
             [{"subscriber_id": one.id, "edition": "daily-2026-11-20", "email": one.email, "dated_at": now,
               "due_at": now, "expires_at": now + 15 * HOUR, "decision": '{"sections": []}'}],
@@ -669,7 +669,7 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
     assert deliver(BRAKES, 2 * MINUTE) == DeliveryReport(sent=1)
 
     emergency_stops.lift_stops(session, now=now + 3 * MINUTE)
-    assert outbox.make_due(session, reason=STOPPED_PREFIX, now=now + 3 * MINUTE) == 40
+    assert backoff.make_due(session, reason=STOPPED_PREFIX, now=now + 3 * MINUTE) == 40
     session.commit()
     assert deliver(BRAKES, 3 * MINUTE).sent == 40
 
@@ -702,7 +702,7 @@ def test_deferred_letters_to_unconfirmed_addresses_pause_no_domain(
     put, session: Session, now: datetime
 ) -> None:
     put(1)
-    (claimed,) = outbox.claim(session, lane=Lane.BULK, now=now, limit=1)
+    (claimed,) = transitions.claim(session, lane=Lane.BULK, now=now, limit=1)
     later = Outcome(
         delivery_id=claimed.id, verdict=Verdict.DEFERRED, phase="dot", code=451, reply="4.7.1 later"
     )

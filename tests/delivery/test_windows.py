@@ -18,11 +18,13 @@ from digest.bounces import suppressions
 from digest.bounces.suppressions import SuppressionReason
 from digest.db.tables.deliveries import Attempt, Delivery
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import delivery_run, outbox, worker_loop
+from digest.delivery import delivery_run, worker_loop
 from digest.delivery.delivery_run import UNLIMITED, DeliveryReport
 from digest.delivery.limits import emergency_stops, limit_rules
 from digest.delivery.limits.decisions import ALL
 from digest.delivery.limits.limit_rules import SendLimits
+from digest.delivery.outbox import enqueue, transitions
+from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Message, Outcome
 from digest.errors import Unreachable
@@ -61,7 +63,7 @@ def deliver(
     with db.write_session(postgres_engine) as session:
         for email in READERS:
             one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 session, letter=plain_letter("welcome", email), subscriber_id=one.id, email=email,
                 site=site, now=now,
             )  # fmt: skip
@@ -106,9 +108,9 @@ def test_outcome_of_a_window_is_committed_before_the_next_one_is_sent(
 def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
     deliver: Callable[[Watched], DeliveryReport], postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim, losses = outbox.claim, ["the connection"]
+    claim, losses = transitions.claim, ["the connection"]
 
-    def lossy(session: Session, **options: Any) -> list[outbox.ClaimedDelivery]:
+    def lossy(session: Session, **options: Any) -> list[ClaimedDelivery]:
         found, commit = claim(session, **options), session.commit
 
         def lost() -> None:
@@ -121,7 +123,7 @@ def test_claim_with_a_lost_commit_reply_is_requeued_and_claimed_again(
         return found
 
     monkeypatch.setattr(worker_loop, "WINDOWS_PER_CLAIM", 1)
-    monkeypatch.setattr(outbox, "claim", lossy)
+    monkeypatch.setattr(transitions, "claim", lossy)
     transport = Watched()
 
     with pytest.raises(Unreachable, match="the connection"):

@@ -29,7 +29,8 @@ from digest.bounces import suppressions
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.inbound_mail import BounceRow, InboundMail, MailState
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import delivery_run, outbox
+from digest.delivery import delivery_run
+from digest.delivery.outbox import enqueue
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
 from digest.inbound import classification, mail_text, server, stored_mail
@@ -63,7 +64,7 @@ def ada(session: Session, now: datetime) -> Subscriber:
 @pytest.fixture
 def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
     """A letter to Ada that was sent."""
-    number = outbox.queue_letter(
+    number = enqueue.queue_letter(
         session, letter=plain_letter("settings", "one"), subscriber_id=ada.id, email=ADA, site=site, now=now
     )  # fmt: skip
     session.commit()
@@ -134,7 +135,7 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
 ) -> None:
     outcome = ""
     for day in range(5):
-        number = outbox.queue_letter(
+        number = enqueue.queue_letter(
             session, letter=plain_letter("settings", f"day {day}"), subscriber_id=ada.id, email=ADA,
             site=site, now=now,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.inbound import classification, sender_proof, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
@@ -39,7 +39,7 @@ def bob(session: Session, now: datetime) -> Subscriber:
 @pytest.fixture
 def token(session: Session, site: Site, ada: Subscriber, deliver: Deliver, now: datetime) -> str:
     """The reply address of a letter that Ada got."""
-    outbox.queue_letter(
+    enqueue.queue_letter(
         session, letter=plain_letter("settings", "one"), subscriber_id=ada.id, email=ADA, site=site, now=now
     )  # fmt: skip
     session.commit()

@@ -30,7 +30,8 @@ from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Failure, MailReport, NoActionNeeded
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.subscribers import SubscriberState
-from digest.delivery import delivery_run, outbox
+from digest.delivery import delivery_run
+from digest.delivery.outbox import enqueue
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.letters.templates import Templates
 from digest.mail.mail_parsing import parse_message
@@ -189,7 +190,7 @@ class BouncePath:
                 row = subscriber_rows.add(
                     session, email, state=SubscriberState.ACTIVE, consent="a test", now=now
                 )
-                outbox.queue_letter(
+                enqueue.queue_letter(
                     session, letter=plain_letter("settings", name), subscriber_id=row.id, email=email,
                     site=self.site, now=now,
                 )  # fmt: skip

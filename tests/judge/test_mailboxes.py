@@ -20,7 +20,8 @@ from digest import db
 from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery
 from digest.db.tables.subscribers import SubscriberState
-from digest.delivery import delivery_run, outbox
+from digest.delivery import delivery_run
+from digest.delivery.outbox.transitions import LEASE
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
 from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
@@ -137,7 +138,7 @@ def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway
     die(mailway)
     mailway.arrived(2)
 
-    mailway.deliver(later=outbox.LEASE + timedelta(minutes=1))
+    mailway.deliver(later=LEASE + timedelta(minutes=1))
     mailway.arrived(4)
 
     engine = db.make_engine(mailway.database)

@@ -13,7 +13,8 @@ from digest.bounces import bounce_score, report_parser
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.report_parser import Complaint, Failure
 from digest.db.tables.deliveries import Delivery, DeliveryState
-from digest.delivery import outbox
+from digest.delivery.outbox import attempts, enqueue
+from digest.delivery.outbox.attempts import AttemptRecord
 from digest.monitoring import figures, operator_letters, problems
 from digest.process import heartbeats
 from digest.site.site_profile import Site
@@ -27,7 +28,7 @@ def causes(session: Session, now: datetime) -> list[str]:
 
 
 def put(session: Session, site: Site, now: datetime, key: str = "one") -> int:
-    number = outbox.queue_letter(
+    number = enqueue.queue_letter(
         session, letter=plain_letter("settings", key), subscriber_id=None, email=ADA, site=site, now=now
     )  # fmt: skip
     assert number
@@ -137,8 +138,8 @@ def record_attempt(
     code: int = 451,
     reply: str = "4.3.0 not now",
 ) -> None:
-    attempt = outbox.AttemptRecord(number, now, verdict, phase, code, reply)
-    outbox.record_attempts(session, [attempt], lease=token_hex(8), now=now)
+    attempt = AttemptRecord(number, now, verdict, phase, code, reply)
+    attempts.record_attempts(session, [attempt], lease=token_hex(8), now=now)
 
 
 def test_stuck_letter_is_named_by_its_id(session: Session, site: Site, now: datetime) -> None:
@@ -173,8 +174,8 @@ def test_operator_is_warned_of_complaints_before_mail_is_stopped(
                 email=f"{number}@example.org", dated_at=now, due_at=now, expires_at=now, settled_at=now, state="sent",
             )
         )  # fmt: skip
-    tried = [outbox.AttemptRecord(number, now, "accepted") for number in range(1, 1_001)]
-    outbox.record_attempts(session, tried, lease="x", now=now)
+    tried = [AttemptRecord(number, now, "accepted") for number in range(1, 1_001)]
+    attempts.record_attempts(session, tried, lease="x", now=now)
     for number in (1, 2):
         complaint = Complaint()
         bounce_score.record_failure(

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery.outbox import enqueue
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.transport import Outcome, Verdict
 from digest.errors import Unreachable
@@ -164,7 +164,7 @@ def test_a_day_full_of_failures_logs_no_address(
             reader = subscriber_rows.add(
                 session, f"{WHO}@mail.example", state=SubscriberState.ACTIVE, consent="a test", now=now
             )
-            number = outbox.queue_letter(
+            number = enqueue.queue_letter(
                 session, letter=plain_letter("settings", "one"), subscriber_id=reader.id, email=reader.email,
                 site=served.site, now=now,
             )  # fmt: skip

@@ -15,8 +15,9 @@ from digest.db.tables.deliveries import Attempt, Delivery, DeliveryState, Follow
 from digest.db.tables.inbound_mail import BounceRow
 from digest.db.tables.papers import ChangeKind
 from digest.db.tables.subscribers import Subscriber, SubscriberState
-from digest.delivery import outbox, shown
-from digest.delivery.outbox import delete_old
+from digest.delivery import shown
+from digest.delivery.outbox import delete_old, enqueue
+from digest.delivery.outbox.delete_old import prune_attempts
 from digest.dumps.intake import dumps_folder
 from digest.errors import BadField
 from digest.letters.templates import Templates
@@ -103,7 +104,7 @@ def test_attempts_behind_many_at_open_letters_are_deleted(
         session.add(Attempt(delivery_id=delivery_id, lease="a", began_at=NOW))
     session.flush()
 
-    assert sum(outbox.prune_attempts(session, before=NOW + timedelta(days=1))) == 1
+    assert sum(prune_attempts(session, before=NOW + timedelta(days=1))) == 1
     assert list(session.scalars(select(Attempt.delivery_id))) == [stuck] * 3
 
 
@@ -260,7 +261,7 @@ def test_a_letter_sent_only_once_keeps_its_key_but_no_address(world: PublishingW
     now = at("20T08:00")
 
     def put(session: Session, now: datetime) -> int | None:
-        return outbox.queue_letter(
+        return enqueue.queue_letter(
             session, letter=plain_letter(letter, "once"), subscriber_id=None, email=READER, site=world.site,
             now=now,
         )  # fmt: skip
@@ -298,7 +299,7 @@ def test_others_can_write_between_batches_and_an_interrupted_run_continues(world
 
     def write_and_stop() -> bool:
         with db.write_session(world.engine) as other:
-            outbox.queue_letter(
+            enqueue.queue_letter(
                 other, letter=plain_letter("alarm", str(next(written))), subscriber_id=None, email=READER,
                 site=world.site, now=late,
             )  # fmt: skip

@@ -8,7 +8,8 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from digest.db.tables.deliveries import DeliveryState
-from digest.delivery import outbox
+from digest.delivery.outbox import transitions
+from digest.delivery.outbox.transitions import Ending
 
 
 def settle(
@@ -22,8 +23,8 @@ def settle(
     now: datetime,
 ) -> set[int]:
     """End letters that we hold; return the ids of those that we still held."""
-    endings = [outbox.Ending(id=each, state=state, reason=reason) for each in ids]
-    return outbox.settle(session, endings, was=from_state, lease=lease, now=now)
+    endings = [Ending(id=each, state=state, reason=reason) for each in ids]
+    return transitions.settle(session, endings, was=from_state, lease=lease, now=now)
 
 
 def release(
@@ -38,7 +39,5 @@ def release(
 ) -> set[int]:
     """Requeue letters that we hold; return the ids of those that we still held."""
     queued, tried = DeliveryState.QUEUED, counts_as_attempt
-    endings = [
-        outbox.Ending(id=each, state=queued, reason=reason, due_at=due_at, was_tried=tried) for each in ids
-    ]
-    return outbox.settle(session, endings, was=from_state, lease=lease, now=due_at)
+    endings = [Ending(id=each, state=queued, reason=reason, due_at=due_at, was_tried=tried) for each in ids]
+    return transitions.settle(session, endings, was=from_state, lease=lease, now=due_at)

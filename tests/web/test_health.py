@@ -14,7 +14,7 @@ from digest import db
 from digest.app_context import AppContext
 from digest.cli.keys import new_key
 from digest.db.tables.deliveries import Delivery
-from digest.delivery import outbox
+from digest.delivery.outbox import silent_server
 from digest.monitoring import probes
 from digest.monitoring.probes import Disk
 from digest.process import heartbeats
@@ -116,7 +116,7 @@ def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: Tes
     beat(served, "worker", seconds=30)
     served.sign_up("ada@uni.example")
     with db.write_session(served.context.engine) as session:
-        outbox.note_silence(session, "535 no (connect)", now=served.clock.now - timedelta(minutes=10))
+        silent_server.note_silence(session, "535 no (connect)", now=served.clock.now - timedelta(minutes=10))
         session.commit()
 
     answer = neighbour.get("/metrics")

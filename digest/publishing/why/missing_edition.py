@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 from digest import plurals
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.subscribers import Subscriber
-from digest.delivery import outbox, restore_point
+from digest.delivery import restore_point
 from digest.delivery.limits import emergency_stops
 from digest.delivery.limits.emergency_stops import STOPPED_MAIL
+from digest.delivery.outbox import attempts, delivery_listing
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, cadence_text, edition_on, local_day, schedule_status
 from digest.errors import BadField
@@ -44,7 +45,7 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
     """
     subscriber = subscriber_rows.get(session, email)
     slot = chosen_edition(subscriber, edition, now)
-    row = outbox.find_digest(session, subscriber.id, slot.name if slot else edition or "")
+    row = delivery_listing.find_digest(session, subscriber.id, slot.name if slot else edition or "")
     if row is not None:
         return answer(subscriber, row.edition or "", *explain_delivery(session, row, now))
     if slot is None:
@@ -156,7 +157,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         yield f"it has {plurals.count(digest.size, 'paper')} of {checked} checked: {counts}"
     if row.in_doubt:
         yield f"{plurals.count(row.in_doubt, 'attempt')} without a reply: the digest may have arrived more than once"
-    for attempt in outbox.list_attempts(session, row.id)[-1:]:
+    for attempt in attempts.list_attempts(session, row.id)[-1:]:
         reply = " ".join(str(part) for part in (attempt.code, attempt.reply) if part)
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
     if state is DeliveryState.QUEUED:
