@@ -249,7 +249,7 @@ def intend_statement(dialect: str) -> TextClause:
     return text(sql).bindparams(UNTIL)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # one for each database
 def settle_statement(dialect: str) -> TextClause:
     """Return the statement that ends or requeues each letter that we hold."""
     columns = dict.fromkeys(("state", "reason", "provider_id"), "text")
