@@ -48,7 +48,7 @@ class DeliveryRun:
     ends_at: datetime | None  #: the time after which no further window begins
     tally: Counter[str] = field(default_factory=Counter)  #: number of deliveries by result
     done: int = 0  #: number of letters that were sent, ended or postponed
-    must_digests_wait: bool = False  #: whether no further digest may be sent in this run
+    is_over_for_digests: bool = False  #: whether no further digest may be sent in this run
     thresholds_checked_at: datetime = LONG_AGO
 
     @property

@@ -70,7 +70,7 @@ def claim(run: DeliveryRun) -> HeldLetters | None:
     """Claim letters of the first lane that has due letters; `load` commits the claim."""
     size = run.window * WINDOWS_PER_CLAIM if run.limit is None else min(run.window, run.limit - run.done)
     for lane in [run.lane] if run.lane else [Lane.PROMPT, Lane.BULK]:
-        if size <= 0 or (lane is Lane.BULK and run.must_digests_wait):
+        if size <= 0 or (lane is Lane.BULK and run.is_over_for_digests):
             continue
         now, began = run.clock(), monotonic()
         db.commit_asynchronously(run.session)  # a lost claim leaves its letters queued
@@ -218,6 +218,7 @@ def end_others(
     """
     unsent = [(each.delivery, each.message.server) for each in lost]
     settlement.release_tokens(run.session, run.rules, unsent, now=now)
+    # letters that wait for a refill of tokens stay held: a `Refill` is a short `Wait`
     waiting = [requeued(number, wait) for number, wait in reservation.waits.items() if type(wait) is Wait]
     gone = {each.delivery.id for each in lost}
     blocked = [pair for pair in window if pair[0].id in gone or pair[0].id not in reservation.decisions]
@@ -248,8 +249,8 @@ def postpone_digests(run: DeliveryRun, wait: Wait) -> None:
     Expired digests and digests of dead workers cannot be postponed, so the run must claim them.
     """
     now, postponed = run.clock(), POSTPONE_BATCH
-    run.must_digests_wait = wait.until - now < LASTING_WAIT
-    while postponed == POSTPONE_BATCH and not run.must_digests_wait:
+    run.is_over_for_digests = wait.until - now < LASTING_WAIT
+    while postponed == POSTPONE_BATCH and not run.is_over_for_digests:
         postponed = backoff.postpone(
             run.session, lane=Lane.BULK, until=wait.until, reason=wait.reason, now=now, limit=POSTPONE_BATCH
         )
