@@ -1,6 +1,7 @@
 """Compile each template once per test process: otherwise each app context compiles its own twenty.
 
-The templates of digests are also inlined, and checked where a command checks them, once per site.
+The templates of digests are also inlined, and checked where a command checks them, once per site; those of other
+letters once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from digest.letters.letter_template import LetterTemplate
 from digest.letters.press import load_templates
 from digest.letters.press.digest_letters import DigestTemplates
 from digest.letters.templates import Templates
@@ -22,12 +24,15 @@ compiled: dict[object, CompiledTemplate] = {}
 compile_template = jinja2.Environment.compile
 digest_templates: dict[object, DigestTemplates] = {}
 compile_and_check = load_templates.compile_and_check
+letters: dict[object, LetterTemplate] = {}
+compile_letter = Templates.letter
 
 
 def compile_each_once() -> None:
     """Make Jinja keep the code of every template, which depends on its source and the kind of its environment."""
     jinja2.Environment.compile = compile_once  # type: ignore[method-assign, assignment]
     load_templates.compile_and_check = compile_and_check_once
+    Templates.letter = compile_letter_once  # type: ignore[method-assign, assignment]
 
 
 def compile_once(
@@ -49,3 +54,11 @@ def compile_and_check_once(
     if key not in digest_templates:
         digest_templates[key] = compile_and_check(templates, site, checks_letters=checks_letters)
     return digest_templates[key]
+
+
+def compile_letter_once(templates: Templates, kind: str) -> LetterTemplate:
+    """Return the compiled HTML of this kind of letter."""
+    key = templates.fingerprint, kind
+    if key not in letters:
+        letters[key] = compile_letter(templates, kind)
+    return letters[key]
