@@ -27,6 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from digest import db
+from digest.db.engine import with_driver
 from digest.db.tables.deliveries import Delivery
 from digest.site.site_profile import Site
 from tests.support import compiled_statements, compiled_templates, real_servers
@@ -123,7 +124,7 @@ def postgres_server() -> Iterator[str]:
     """The URL of a PostgreSQL on which databases may be made."""
     named = os.environ.get("DIGEST_TEST_POSTGRES_URL")
     if named:
-        yield db.with_driver(named)
+        yield with_driver(named)
         return
     with real_servers.postgres() as url:
         yield url

@@ -154,7 +154,7 @@ def accept(
 
 @command(reading, suppressions, "list")
 def list_suppressions(work: Workspace) -> CommandResult:
-    """List the suppression_list. Suppressed addresses are stored as hashes, so no address is shown.
+    """List the addresses that must not get mail. Suppressed addresses are stored as hashes, so no address is shown.
 
     Examples:
         digest suppressions list

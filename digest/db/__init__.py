@@ -1,16 +1,15 @@
 """Connect to the database, and define sessions, bulk statements and conditions for both databases.
 
 engine       engines from a URL             conditions      conditions that differ between the databases
-sessions     sessions and transactions      array_literals  many values as one string
-bulk_rows    hundreds of rows at once       column_types    column types, the base of all tables
-migrate      the schema                     database_copy   all rows into another database
+sessions     sessions and transactions      column_types    column types, the base of all tables
+bulk_rows    hundreds of rows at once       database_copy   all rows into another database
+migrate      the schema
 """
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from digest.db.array_literals import NULL_MARK, UNIT, array_literal, join_values
 from digest.db.bulk_rows import (
     NO_VALUES,
     advance_sequences,
@@ -30,13 +29,12 @@ from digest.db.conditions import (
     unique_where,
     values_param,
 )
-from digest.db.engine import database_file, make_engine, open_read_only, parsed_url, truncate_log, with_driver
+from digest.db.engine import database_file, make_engine, open_read_only, parsed_url, truncate_log
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
 from digest.db.sessions import (
     commit_asynchronously,
     common_clock,
     dialect_name,
-    driver_connection,
     lock,
     lock_shared,
     prefer_index_order,
@@ -48,8 +46,6 @@ from digest.db.sessions import (
 __all__ = [
     "LAST_KEY",
     "NO_VALUES",
-    "NULL_MARK",
-    "UNIT",
     "Base",
     "BigKey",
     "DBAPIError",
@@ -58,15 +54,12 @@ __all__ = [
     "Session",
     "UtcDateTime",
     "advance_sequences",
-    "array_literal",
     "commit_asynchronously",
     "common_clock",
     "database_file",
     "dialect_name",
-    "driver_connection",
     "ensure_schema",
     "insert_many",
-    "join_values",
     "load_rows",
     "lock",
     "lock_shared",
@@ -90,6 +83,5 @@ __all__ = [
     "upgrade",
     "upsert",
     "values_param",
-    "with_driver",
     "write_session",
 ]

@@ -325,12 +325,13 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     if any(command is None and CONDITION.match(one) for one, command in read[:-1]):
-        later = ((one, command) for one, command in read if command is not None)
-        for one, command in later:  # `in March, please ...`: done at once, it would be done too early
-            is_leaving, example = command.kind is Unsubscribe, without_lead_in(one)[0].rstrip(".!")
-            doubt = command.doubt or (command.kind.doubt if is_leaving else DO_LATER % example)
-            return [replace(command, line=line, doubt=doubt)], []
-        return [], [line]
+        # `in March, please ...`: done at once, it would be done too early
+        sentence, later = next(((one, command) for one, command in read if command), ("", None))
+        if later is None:
+            return [], [line]
+        is_leaving, example = later.kind is Unsubscribe, without_lead_in(sentence)[0].rstrip(".!")
+        doubt = later.doubt or (later.kind.doubt if is_leaving else DO_LATER % example)
+        return [replace(later, line=line, doubt=doubt)], []
     found = [command for _, command in read if command is not None]
     rest = [one for one, command in read if not (command or words_around_commands.is_polite(one))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from digest import db
 from digest.db import database_copy
+from digest.db.engine import with_driver
 from digest.db.tables.deliveries import Delivery, DeliveryState
 from digest.db.tables.papers import Alias
 from digest.db.tables.service_state import EmergencyStop, Heartbeat
@@ -221,8 +222,7 @@ def test_on_sqlite_a_writer_holds_the_lock_from_the_start(sqlite_engine: Engine,
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
 def test_a_url_as_hosts_hand_it_out_is_understood(scheme: str) -> None:
     assert (
-        db.with_driver(f"{scheme}://me@db.example.org/digest")
-        == "postgresql+psycopg://me@db.example.org/digest"
+        with_driver(f"{scheme}://me@db.example.org/digest") == "postgresql+psycopg://me@db.example.org/digest"
     )
 
 

@@ -15,7 +15,6 @@ from digest.delivery.limits.rates import UNIT_SECONDS
 from digest.errors import BadField
 
 MIN_LETTERS = 10  #: minimum number of letters in a canary; a smaller canary is not conclusive
-ONE_MINUTE = timedelta(minutes=1)
 CANARY_PATTERN = re.compile(r"(?P<share>\d+(?:\.\d+)?)\s*%\s+for\s+(?P<amount>[1-9]\d*)\s*(?P<unit>min|h)")
 
 
